@@ -1,5 +1,6 @@
 """What holds for all tests: a slow machine fails no property, Ctrl-C is one, hooks are alone."""
 
+import gc
 import os
 import signal
 
@@ -15,3 +16,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # To a hook that a test calls, the test is its agent: what it leaves behind would stay until the end
 # of all tests. Those that are about it say so.
 os.environ["HARDSAVE_DAEMON"] = "off"
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected lives to the end: no collection of garbage looks at it."""
+    gc.collect()
+    gc.freeze()

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from hardsave.vault.opening import repair_store as repair
     from hardsave.vault.purge import Purged
     from hardsave.vault.repository import GitChanges
-    from hardsave.vault.restoring import FileChanges
+    from hardsave.vault.restore_plan import FileChanges
     from hardsave.vault.retain import Retained
     from hardsave.vault.rewind import Rewind
     from hardsave.vault.rollback import RolledBack
@@ -121,7 +121,7 @@ _HOMES = {
     "hardsave.vault.opening": ("open_vault", "repair_store"),
     "hardsave.vault.purge": ("Purged",),
     "hardsave.vault.repository": ("GitChanges",),
-    "hardsave.vault.restoring": ("FileChanges",),
+    "hardsave.vault.restore_plan": ("FileChanges",),
     "hardsave.vault.retain": ("Retained",),
     "hardsave.vault.rewind": ("Rewind",),
     "hardsave.vault.rollback": ("RolledBack",),

@@ -7,7 +7,7 @@ INTERRUPTED = 130  # as shells have it
 
 
 def main() -> int:
-    """Run one command; its exit code. Whoever changes his mind while it is loaded sees no fault."""
+    """Run one command; its exit code. Ctrl-C while modules are loaded shows no traceback."""
     _trust_ours_first()
     try:
         from hardsave.cli.main import main as run
@@ -19,7 +19,7 @@ def main() -> int:
 
 def _trust_ours_first() -> None:
     """What `PYTHONPATH` names comes last: it is mostly the project's own, and what an agent has
-    written there, under the name of a module that we need, must not keep anybody from going back.
+    written there, under the name of a module that we need, must not keep a user from going back.
     """
     if told := os.environ.get("PYTHONPATH"):
         named = {os.path.abspath(each) for each in told.split(os.pathsep)}

@@ -24,7 +24,7 @@ def log(name: str) -> "logging.Logger":
 
 def spell(how: Callable[[str], str]) -> None:
     """Let reports that no program takes, and that are printed therefore, be spelt like this:
-    whoever named a file or wrote a message may have written to the terminal with it."""
+    the name of a file or a message in it may hold escape sequences for the terminal."""
     global _spelt  # noqa: PLW0603 # of the process, as what it is about
     _spelt = how
 

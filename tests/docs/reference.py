@@ -160,7 +160,7 @@ PARTS = (
             ("timeline/diff", "FileDiff"),
             ("objects/diff", "StatePath"),
             ("vault/rewind", "Rewind"),
-            ("vault/restoring", "FileChanges"),
+            ("vault/restore_plan", "FileChanges"),
             ("vault/choosing", "Kept"),
             ("vault/repository", "GitChanges"),
             ("workspace/gitcommits", "GitCommit"),

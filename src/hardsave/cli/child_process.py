@@ -23,7 +23,7 @@ def run(program: Sequence[str], more: Mapping[str, str], lock: ChildLock) -> int
     """Its exit code; that of a shell, 128 and the signal's number, if one has ended it.
 
     What it prints goes to stderr: stdout is for our own answer. It may outlive this process;
-    its tether then shows that it is still there.
+    its lock then shows that it is still there.
     """
     with stdout_is_stderr(), _signals() as pass_on, lock:
         try:

@@ -100,7 +100,7 @@ class Taking:
             place.root,
             rules=around.rules,
             tracked=partial(_exempt, around, self._also) if self._also else around.paths,
-            tracked_key=_exempt_key(around, self._also),
+            tracked_key=_exempt_key(around, self._also) if self._also else around.tracked_key,
             cache=place.cache,
             policy=place.policy,
             sure=place.sure,
@@ -113,8 +113,9 @@ class Taking:
         is_first = found.cache is caches.EMPTY or not (found.cache.folders or found.cache.packed)
         gathered = self._gathered = _Gathered(self._context, self._pin, asks=is_first)
         taken = snapshot(found, gathered.put)
+        lost = loss(found)
         rest = gathered.rest()
-        missed = _missed(around, taken.not_captured, loss(found))
+        missed = _missed(around, taken.not_captured, lost)
         made: dict[Hash, bytes] = {}
         last = self._last()
         git = _git(around, last, made.__setitem__)
@@ -206,11 +207,11 @@ class _Gathered:
     def _settle(self) -> None:
         """What went ahead has arrived, or its error is raised here."""
         if self._ahead is not None:
-            self._ahead.wait()  # whoever is interrupted here still has to give it up
+            self._ahead.wait()  # if interrupted here, it still has to be given up
             self._ahead = None
 
     def give_up(self) -> None:
-        """Whatever becomes of it, nothing of it is under way after this."""
+        """Nothing of it is under way after this, also if it failed."""
         if self._ahead is not None:
             self._ahead.join()
 
@@ -223,7 +224,7 @@ def _exempt(around: Surroundings, also: frozenset[bytes]) -> frozenset[bytes]:
 def _exempt_key(around: Surroundings, also: frozenset[bytes]) -> bytes | None:
     """The same key, the same paths."""
     key = around.tracked_key
-    return key if key is None or not also else digest(b"\0".join((key, *sorted(also))))
+    return None if key is None else digest(b"\0".join((key, *sorted(also))))
 
 
 def _missed(

@@ -8,7 +8,7 @@ workspaces have in common, also if one of these lies in the other.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Literal
@@ -34,9 +34,6 @@ _PAGE = 1_000
 _SHOWN = 20
 _NOBODYS = "it was changed since, and no timeline has saved that yet"
 
-Sees = Callable[[bytes], bool]
-"""Whether the present or the target of a restore has this path of its workspace."""
-
 _Move = tuple[int, str, FilesMove]
 """The number of an operation's commit, its timeline, and what it did to files."""
 
@@ -48,8 +45,8 @@ class Kept(Record):
     reason: str
 
 
-class Wanted(NamedTuple):
-    """What is to be restored, and for what."""
+class RestoreRequest(NamedTuple):
+    """What a caller wants to be restored, and for what."""
 
     kind: str
     timeline: str
@@ -63,6 +60,19 @@ class Wanted(NamedTuple):
     brought: tuple[bytes, ...] = ()  # of an undo: what its operation brought although ignored
     took: tuple[bytes, ...] = ()
     after: Id | None = None  # of an undo: the checkpoint that its operation brought files from
+
+
+class Sides(NamedTuple):
+    """The snapshots of the present and of the target."""
+
+    now: Hash
+    then: Hash
+    fetch: Fetch
+
+    def have(self, path: bytes) -> bool:
+        """Whether one of them has a path: what is ignored in both is not restored."""
+        tops = [read_snapshot(each, self.fetch).top for each in (self.now, self.then)]
+        return any(compare.find(top, path, self.fetch) is not None for top in tops)
 
 
 class Chosen(NamedTuple):
@@ -87,28 +97,30 @@ class Chosen(NamedTuple):
         ]
 
 
-def choose(context: Context, root: bytes, wanted: Wanted, goal: Hash, sees: Sees) -> Chosen:
+def choose(
+    context: Context, root: bytes, request: RestoreRequest, goal: Hash, sides: Sides
+) -> Chosen:
     """Decide for the workspace at `root`; `goal` is the snapshot to be restored."""
-    base = _base(context, root, wanted.target)
-    after = _number(base) if wanted.since is None else wanted.since - 1
-    found = _shares(context, _around(context, root, sees), wanted.timeline, base, after)
-    if wanted.only is not None:  # paths have been seen to
+    base = _base(context, root, request.target)
+    after = _number(base) if request.since is None else request.since - 1
+    found = _shares(context, _around(context, root, sides), request.timeline, base, after)
+    if request.only is not None:  # paths have been seen to
         others = {} if found is None else found.others
-        return Chosen(None, wanted.only - others.keys(), others)
-    if found is None or wanted.scope == "everyone":
-        return Chosen(wanted.paths)
-    if wanted.scope is None:
-        asked = {path: who for path, who in found.others.items() if _is_asked(path, wanted.paths)}
+        return Chosen(None, request.only - others.keys(), others)
+    if found is None or request.scope == "everyone":
+        return Chosen(request.paths)
+    if request.scope is None:
+        asked = {path: who for path, who in found.others.items() if _is_asked(path, request.paths)}
         if asked:
             raise Conflict(_refusal(asked))
-        return Chosen(wanted.paths)
+        return Chosen(request.paths)
     mine = found.mine
-    if base is not None and base != wanted.target:  # what happened elsewhere comes with it
+    if base is not None and base != request.target:  # what happened elsewhere comes with it
         mine |= set(changed(context.objects.fetch, snapshot_of(context, base), goal))
-    return Chosen(wanted.paths, mine - found.others.keys(), found.others)
+    return Chosen(request.paths, mine - found.others.keys(), found.others)
 
 
-def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> Wanted:
+def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> RestoreRequest:
     """What takes the files of an operation back to what they were before it."""
     before = context.store.checkpoint(context.user, move.before)
     if before is None or entry.timeline is None:
@@ -118,7 +130,7 @@ def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> Wanted
     only = _brought(context, move)
     since = _saved_since(context, entry, move) if only is not None else frozenset()
     is_listed = move.only is not None or bool(since)
-    return Wanted(
+    return RestoreRequest(
         kind,
         entry.timeline,
         before,
@@ -185,7 +197,7 @@ def _number(base: CheckpointRecord | None) -> int:
     return 0 if base is None else base.number
 
 
-def _around(context: Context, root: bytes, sees: Sees) -> list[bytes]:
+def _around(context: Context, root: bytes, sides: Sides) -> list[bytes]:
     """A workspace, and those that have something in common with it: they lie in each other."""
     store, user = context.store, context.user
     found = [root, *(path for path in above(root) if store.captured(user, path, None, 1))]
@@ -193,7 +205,7 @@ def _around(context: Context, root: bytes, sees: Sees) -> list[bytes]:
     after = inside
     while rows := store.workspaces(user, after, _PAGE):
         inner = [path for path in rows if path.startswith(inside)]
-        found += [path for path in inner if sees(path[len(inside) :])]
+        found += [path for path in inner if sides.have(path[len(inside) :])]
         if len(inner) < len(rows):
             break
         after = rows[-1]
@@ -208,7 +220,7 @@ def _shares(
     after: int,
 ) -> Shares | None:
     """Who has changed what in a workspace, the first of `roots`, after some commit before which it
-    was as a checkpoint has it, or as its first capture; None if nobody else was there."""
+    was as a checkpoint has it, or as its first capture; None if no other timeline was there."""
     captures = [_captures(context, root, after) for root in roots]
     saved = sorted(row for rows in captures for row in rows)  # by number
     moves = list(_moves(context, roots, after))
@@ -283,7 +295,7 @@ def _happened(
 
 def _safety(moves: Iterable[_Move]) -> set[Id]:
     """The checkpoints that were saved only because an operation was about to write: they are
-    nobody's work."""
+    no timeline's work."""
     return {move.before for _, _, move in moves if move.made}
 
 

@@ -1,7 +1,7 @@
 """The fence around what an attempt does through the vault.
 
-Whatever is done while an attempt at a task is under way belongs to it, be it a save, a fork, an
-undo or a purge: it is refused with `LeaseLost` once the task is somebody else's. An old attempt
+All that is done while an attempt at a task is under way belongs to it, be it a save, a fork, an
+undo or a purge: it is refused with `LeaseLost` once another worker has the task. An old attempt
 must not move what the new one goes on from.
 """
 

@@ -6,7 +6,7 @@ means to take these away again, as long as they are, byte for byte, what that ch
 turn that around, to bring them once more. Anything else that is not captured is never touched.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from stat import S_IFREG
@@ -16,7 +16,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id
 from hardsave.tuples import NamedTuple
 from hardsave.vault.capturing import Taken
-from hardsave.vault.choosing import Wanted, snapshot_of
+from hardsave.vault.choosing import RestoreRequest, snapshot_of
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.workspace import compare, directory, disk
@@ -39,20 +39,20 @@ class Besides(NamedTuple):
 
 
 def turned(
-    context: Context, place: Place, wanted: Wanted, taken: Taken, goal: Hash
+    context: Context, place: Place, request: RestoreRequest, taken: Taken, goal: Hash
 ) -> list[Besides]:
     """What turning an operation around is to do about such files, as things are."""
-    if not (wanted.brought or wanted.took):
+    if not (request.brought or request.took):
         return []
     fetch = overlay(taken.objects, context.objects.fetch)
     tops = [directory.read_snapshot(each, fetch).top for each in (taken.snapshot, goal)]
     found: list[Besides] = []
     with Beneath(place.root) as beneath:
-        for id, path, entry in _entries(context, wanted.brought):
+        for id, path, entry in _entries(context, request.brought):
             if disk.is_at(beneath, path, entry):
                 became = compare.find(tops[1], path, fetch)
                 found.append(Besides(id, Difference(path, entry, became), is_brought=False))
-        for id, path, entry in _entries(context, wanted.took):
+        for id, path, entry in _entries(context, request.took):
             there, became = (compare.find(top, path, fetch) for top in tops)
             if became is None and (there or not disk.is_taken(beneath, path)):
                 found.append(Besides(id, Difference(path, there, entry), is_brought=True))
@@ -60,18 +60,23 @@ def turned(
 
 
 def overlooked(
-    context: Context, place: Place, wanted: Wanted, taken: Taken, plan: Plan
+    context: Context,
+    place: Place,
+    request: RestoreRequest,
+    taken: Taken,
+    goal: Hash,
+    touched: Collection[bytes],
 ) -> list[Besides]:
     """Of what an operation has changed, and turning it around would leave alone because nothing
-    captures it any more, as with the rules that came with the operation: whatever is, byte for
+    captures it any more, as with the rules that came with the operation: what is, byte for
     byte, as it was left. That is stored, and what was there before is: so nothing is lost."""
-    left = (wanted.only or frozenset()) - {step.path for step in plan.steps}
-    after = None if wanted.after is None else _top(context, wanted.after)
-    if not left or wanted.after is None or after is None:
+    left = (request.only or frozenset()).difference(touched)
+    after = None if request.after is None else _top(context, request.after)
+    if not left or request.after is None or after is None:
         return []
-    took = {path: entry for _, path, entry in _entries(context, wanted.took)}
+    took = {path: entry for _, path, entry in _entries(context, request.took)}
     fetch = overlay(taken.objects, context.objects.fetch)
-    now, before = (directory.read_snapshot(each, fetch).top for each in (plan.present, plan.target))
+    now, before = (directory.read_snapshot(each, fetch).top for each in (taken.snapshot, goal))
     present, as_left, target = (compare.finder(top, fetch) for top in (now, after, before))
     found: list[Besides] = []
     with Beneath(place.root) as beneath:
@@ -82,15 +87,15 @@ def overlooked(
             was = as_left(path)
             if was is None and not disk.is_taken(beneath, path):
                 difference = Difference(path, None, became)
-                found.append(Besides(wanted.target.id, difference, is_brought=True))
+                found.append(Besides(request.target.id, difference, is_brought=True))
             if was is not None and disk.is_at(beneath, path, was):
                 difference = Difference(path, was, became)
-                found.append(Besides(wanted.after, difference, is_brought=False))
+                found.append(Besides(request.after, difference, is_brought=False))
     return [each for each in found if not _is_same(each.difference)]
 
 
 def _is_same(each: Difference) -> bool:
-    """A directory is one whatever is in it."""
+    """A directory is one, with anything in it."""
     if each.old is None or each.new is None or each.old.type != DIRECTORY:
         return each.old == each.new
     return each.new.type == DIRECTORY and each.old.mode == each.new.mode
@@ -116,7 +121,9 @@ def _top(context: Context, id: Id) -> Hash | None:
     return directory.read_snapshot(snapshot_of(context, record), context.objects.fetch).top
 
 
-def brought(plan: Plan, policy: Policy, target: Id, besides: list[Besides]) -> tuple[bytes, ...]:
+def brought(
+    plan: Plan, policy: Policy, target: Id, besides: Sequence[Besides]
+) -> tuple[bytes, ...]:
     """What the log is to say was brought: checkpoints and paths, by turns."""
     uncaptured = plan.meant | plan.matched
     again = [(each.checkpoint, each.difference.path) for each in besides if each.is_brought]
@@ -137,7 +144,7 @@ def _is_left_out(step: Step, policy: Policy) -> bool:
     return policy.objection(step.path, S_IFREG | entry.mode, entry.size) is not None
 
 
-def took(besides: list[Besides]) -> tuple[bytes, ...]:
+def took(besides: Sequence[Besides]) -> tuple[bytes, ...]:
     """The same, of what was taken away."""
     gone = [(each.checkpoint, each.difference.path) for each in besides if not each.is_brought]
     return tuple(part for mark in gone for part in mark)

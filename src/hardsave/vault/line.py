@@ -32,7 +32,8 @@ from hardsave.vault.arguments import (
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
-from hardsave.vault.saving import About, Expected, Saving
+from hardsave.vault.parts import Parts
+from hardsave.vault.saving import ANY_HEAD, Expected, Form, SaveRequest, Saving
 
 Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
@@ -104,9 +105,8 @@ class Timeline:
         With a `workspace` its files are captured and committed together with the state.
         """
         about = self._saving.about(name, kind, status, description, metadata)
-        return self._made(
-            about, lambda files: self._saving.save(state, about, expect, files), workspace
-        )
+        form: Form = "parts" if isinstance(state, Parts) else "whole"
+        return self._made(SaveRequest(about, form, state, expect), workspace)
 
     def append(
         self,
@@ -127,9 +127,7 @@ class Timeline:
         if not isinstance(delta, (dict, Mapping)):  # asks of a dict nothing more
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
         about = self._saving.about(name, kind, status, description, metadata)
-        return self._made(
-            about, lambda files: self._saving.append(delta, about, expect, files), workspace
-        )
+        return self._made(SaveRequest(about, "grown", delta, expect), workspace)
 
     def save_files(
         self,
@@ -144,42 +142,31 @@ class Timeline:
         """Save the files of a workspace beside the state that the head has by then; also with its
         status, if that is None."""
         about = self._saving.about(name, kind, status, description, metadata, carries=True)
+        if workspace is None:
+            raise Misuse("workspace is the directory whose files are to be saved, not None")
+        return self._made(SaveRequest(about, "carried", expect=ANY_HEAD), workspace)
 
-        def carried(files: "Taking | None") -> CheckpointRecord:
-            if files is None:
-                raise Misuse("workspace is the directory whose files are to be saved, not None")
-            return self._saving.carry(about, files)
-
-        return self._made(about, carried, workspace)
-
-    def _made(
-        self,
-        about: About,
-        save: "Callable[[Taking | None], CheckpointRecord]",
-        workspace: Directory | None,
-    ) -> Checkpoint:
-        """What `save` makes. Tells the handlers, also about one that fails; the caller gets that
-        error all the same."""
+    def _made(self, request: SaveRequest, workspace: Directory | None) -> Checkpoint:
+        """The checkpoint that was asked for. Handlers are told, also of one that fails; the caller
+        gets that error all the same."""
         try:
-            record = self._saved(save, workspace)
+            record = self._saved(request, workspace)
             checkpoint = self._context.checkpoint(record)
             self._context.events.tell("checkpoint_saved", checkpoint)
         except BaseException:  # Ctrl-C may strike after the commit, as in one who is told of it
-            doubt(self, about.id)
+            doubt(self, request.about.id)
             raise
         return checkpoint
 
-    def _saved(
-        self, save: "Callable[[Taking | None], CheckpointRecord]", workspace: Directory | None
-    ) -> CheckpointRecord:
+    def _saved(self, request: SaveRequest, workspace: Directory | None) -> CheckpointRecord:
         try:
             with self._lock:
                 waiting = self._saving.wanted()
                 if workspace is None:
-                    record = save(None)
+                    record = self._saving.save(request)
                 else:
                     with self._files(workspace) as files:
-                        record = save(files)
+                        record = self._saving.save(request, files)
                 self._saving.hand_over(record, waiting)
                 return record
         except Exception as error:

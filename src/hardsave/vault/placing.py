@@ -25,7 +25,7 @@ class Arriving(NamedTuple):
     line: TimelineRecord  # its head is one that can be shown here
     newest: int  # the highest number of what is new, tombstones included; 0: nothing is
     has_new_checkpoints: bool
-    is_known: bool  # some of it is here, on whatever timeline
+    is_known: bool  # some of it is here, on any timeline
     is_head_new: bool
     fork_point: Id | None  # the parent of the first of its checkpoints that is new
 
@@ -62,7 +62,7 @@ def created(arriving: Arriving, name: str) -> TimelineRecord:
 
 
 def free_name(name: str, is_taken: Callable[[str], bool]) -> str:
-    """NAME-2, or the next after it that nobody has."""
+    """NAME-2, or the next after it that is free."""
     number = 2
     while True:
         suffix = f"-{number}"

@@ -1,7 +1,7 @@
 """Restores that were interrupted: what a journal says of one, and which way it is settled.
 
-Contract. One whose operation was committed is finished, any other is taken back: by whoever next
-uses the workspace, or opens the store. To be interrupted again does no harm.
+Contract. One whose operation was committed is finished, any other is taken back: by the next
+process that uses the workspace, or opens the store. To be interrupted again does no harm.
 """
 
 import os

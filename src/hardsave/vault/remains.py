@@ -2,7 +2,7 @@
 
 Contract. After a purge nothing of ours has the text, or the place is named, with what helps.
 Logs and notes are masked where they stand, at the same length, because others are writing to them;
-what leads to nobody any more is emptied. What says where a living process or the project
+what leads to no process any more is emptied. What says where a living process or the project
 itself is cannot be changed behind their backs: that is named.
 
 Looked for as it is written, and as JSON writes it. The files of a database are none of this: a
@@ -98,7 +98,7 @@ def _beside(store: Path, forms: Sequence[bytes]) -> Iterator[str]:
         data = _read(path)
         if data is None or not any(form in data for form in forms):
             continue
-        if path.is_symlink():  # somebody's own, which we have written to at most
+        if path.is_symlink():  # the user's own, which we have written to at most
             yield f"{path}, which leads to {os.path.realpath(path)}: take it out there"
             continue
         if path.name.endswith(_LOG):
@@ -130,7 +130,7 @@ def _size(path: Path) -> int:
 
 
 def _mask(path: Path, data: bytes, forms: Sequence[bytes]) -> None:
-    """In place and at the same length: whoever has it open goes on writing behind it."""
+    """In place and at the same length: a process that has it open goes on writing behind it."""
     with _told(path), path.open("r+b", buffering=0) as file:
         for form in forms:
             at = data.find(form)

@@ -1,12 +1,12 @@
 """Taking a timeline back, and taking it away. Nothing is removed: heads move, rows are hidden.
 
 Contract. Each is one commit, logged as an operation, and `undo` turns it around. They work
-on the timeline as it stands when they commit: somebody else's save in between is looked at
+on the timeline as it stands when they commit: another writer's save in between is looked at
 again, not overlooked.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,7 +31,7 @@ from hardsave.vault.rollback import RolledBack, Rolling
 if TYPE_CHECKING:
     from hardsave.vault.choosing import Scope
     from hardsave.vault.place import Place
-    from hardsave.vault.restoring import FileChanges
+    from hardsave.vault.restore_plan import FileChanges
 
 _PAGE = 1_000
 _ATTEMPTS = 100
@@ -86,9 +86,6 @@ class _Plan(NamedTuple):
     tasks: tuple[TaskRecord, ...] = ()  # to be rolled back
 
 
-Decide = Callable[[TimelineRecord], _Plan]
-
-
 def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
     """Take state, files or both back to a checkpoint, and tasks, if asked to."""
     rolling = Rolling(context, name, target, is_wanted=how.tasks)
@@ -103,47 +100,78 @@ def _rewound(
 ) -> Rewind:
     if how.what == "state" or (target.snapshot is None and how.moves_head):
         return _rewind_state(context, name, target, how, rolling)
-    from hardsave.vault.choosing import Wanted  # with all that files need
-    from hardsave.vault.restoring import restore
-
     place = how.workspace or _workspace_of(context, name, target)
-    kind = how.kind or ("rewind" if how.moves_head else "restore")
-    moved: list[Move | None] = []
-
-    def commit(id: Id, files: FilesMove) -> None:
-        decide = _to(context, target, how, rolling, files)
-        moved.append(_operate(context, name, kind, decide, id))
-
-    wanted = Wanted(kind, name, target, how.paths, how.scope, git=how.git)
-    done = restore(context, place, wanted, commit, dry_run=how.dry_run)
-    if not moved and (how.moves_head or how.tasks):  # the files are there already
+    done = _restored(context, name, target, how, rolling, place)
+    if done.move is None and (how.moves_head or how.tasks):  # the files are there already
         return _rewind_state(context, name, target, how, rolling).replace(files=done.files)
     before = done.before or context.history.head(name)
     return Rewind(
         timeline=name,
         before=None if before is None else context.checkpoint(before),
         target=context.checkpoint(target),
-        moved=bool(moved) and how.moves_head,
+        moved=done.move is not None and how.moves_head,
         files=done.files,
     )
 
 
-def _to(
-    context: Context, target: CheckpointRecord, how: How, rolling: Rolling, files: FilesMove
-) -> Decide:
-    def decide(standing: TimelineRecord) -> _Plan:
-        become = standing
-        if how.moves_head:
-            become = standing._replace(head=target.id, is_deleted=False)
-        else:
-            become = operations.aside(standing, files, context.history.at(files.before))
-        is_about_files = not how.moves_head
-        keeps = (files.before, target.id)
-        about = {"to": target.id}
-        plan = _Plan(become, keeps=keeps, about=about, files=files, is_about_files=is_about_files)
-        return plan._replace(tasks=rolling.find())
+class _Restored(NamedTuple):
+    """What became of files, and the operation that says so; None if there was nothing to do."""
 
-    return decide
+    files: "FileChanges"
+    before: CheckpointRecord | None = None
+    move: FilesMove | None = None
+
+
+def _restored(
+    context: Context,
+    name: str,
+    target: CheckpointRecord,
+    how: How,
+    rolling: Rolling,
+    place: "Place",
+) -> _Restored:
+    """Plan what brings the files back; do it, and move the head in the same breath."""
+    from hardsave.vault.choosing import RestoreRequest  # with all that files need
+    from hardsave.vault.restore_plan import plan_restore
+    from hardsave.vault.restoring import attempt
+    from hardsave.vault.settling import settled
+
+    kind = how.kind or ("rewind" if how.moves_head else "restore")
+    request = RestoreRequest(kind, name, target, how.paths, how.scope, git=how.git)
+    with settled(context, place) as files:
+        plan = plan_restore(context, place, request, files)
+        if how.dry_run or plan.is_nothing:
+            return _Restored(plan.changes())
+        with attempt(context, place, plan, files) as restore:
+            for standing in _standings(context, name, kind):
+                become = _with_files(context, target, how, restore.move, standing, rolling)
+                if _committed(context, name, kind, restore.entry, standing, become):
+                    break
+        outcome = restore.outcome
+    assert outcome is not None
+    return _Restored(outcome.files, outcome.before, restore.move)
+
+
+def _with_files(
+    context: Context,
+    target: CheckpointRecord,
+    how: How,
+    files: FilesMove,
+    standing: TimelineRecord,
+    rolling: Rolling,
+) -> _Plan:
+    if how.moves_head:
+        become = standing._replace(head=target.id, is_deleted=False)
+    else:
+        become = operations.aside(standing, files, context.history.at(files.before))
+    return _Plan(
+        become,
+        keeps=(files.before, target.id),
+        about={"to": target.id},
+        files=files,
+        is_about_files=not how.moves_head,
+        tasks=rolling.find(),
+    )
 
 
 def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Place":
@@ -188,16 +216,9 @@ def _rewind_state(
     before = context.history.head(name)
     moved = how.moves_head and (before is None or before.id != target.id)
 
-    def decide(standing: TimelineRecord) -> _Plan:
-        become = standing
-        if how.moves_head:
-            become = standing._replace(head=target.id, is_deleted=False)
-        about = {"to": target.id}
-        return _Plan(become, keeps=(target.id,), about=about, tasks=rolling.find())
-
     after: Move | None = None
     if (moved or how.tasks) and not how.dry_run:
-        after = _operate(context, name, how.kind or "rewind", decide)
+        after = _moved(context, name, target, how, rolling)
     if moved and not how.dry_run:
         left = after.expect.head if after is not None and after.expect is not None else None
         before = None if left is None else context.store.checkpoint(context.user, left)
@@ -207,6 +228,22 @@ def _rewind_state(
         target=context.checkpoint(target),
         moved=moved and not how.dry_run,
     )
+
+
+def _moved(
+    context: Context, name: str, target: CheckpointRecord, how: How, rolling: Rolling
+) -> Move | None:
+    """Commit the rewind of a state, with the tasks that it rolls back."""
+    id, kind = context.new_id(), how.kind or "rewind"
+    for standing in _standings(context, name, kind):
+        become = standing
+        if how.moves_head:
+            become = standing._replace(head=target.id, is_deleted=False)
+        about = {"to": target.id}
+        plan = _Plan(become, keeps=(target.id,), about=about, tasks=rolling.find())
+        if done := _committed(context, name, kind, id, standing, plan):
+            return done.move
+    return None
 
 
 def fork(
@@ -281,66 +318,75 @@ def delete_one(context: Context, record: CheckpointRecord) -> None:
         if line.head == record.id and line.name != record.timeline:
             raise Conflict(f"it is the head of timeline {line.name!r}: delete that first")
 
-    def plan(standing: TimelineRecord) -> _Plan:
+    id, name = context.new_id(), record.timeline
+    for standing in _standings(context, name, "delete"):
         become = standing
         if standing.head == record.id:
             above = next(context.history.ancestors(record), None)
             become = standing._replace(head=None if above is None else above.id)
         keeps = () if become.head is None else (become.head,)
-        return _Plan(become, (record.id,), keeps, {"checkpoint": record.id})
-
-    _operate(context, record.timeline, "delete", plan)
+        plan = _Plan(become, (record.id,), keeps, {"checkpoint": record.id})
+        if _committed(context, name, "delete", id, standing, plan):
+            return
 
 
 def _hide_all(context: Context, name: str, kind: str, *, is_deleted: bool) -> int:
-    hidden: list[int] = []
-
-    def plan(standing: TimelineRecord) -> _Plan:
+    id, ids = context.new_id(), tuple[Id, ...]()
+    for standing in _standings(context, name, kind):
         ids = tuple(record.id for record in context.history.line(name))
-        hidden[:] = [len(ids)]
         become = standing._replace(head=None, is_deleted=is_deleted)
-        return _Plan(become, ids, about={"checkpoints": len(ids)})
+        plan = _Plan(become, ids, about={"checkpoints": len(ids)})
+        if _committed(context, name, kind, id, standing, plan):
+            break
+    return len(ids)
 
-    _operate(context, name, kind, plan)
-    return hidden[0]
+
+# One operation
 
 
-def _operate(
-    context: Context, name: str, kind: str, decide: Decide, id: Id | None = None
-) -> Move | None:
-    """Do what `decide` says to the timeline as it stands; None if it stays where it is. Refused,
-    like a save, to an attempt that has lost its task."""
-    id = id or context.new_id()
+def _standings(context: Context, name: str, kind: str) -> Iterator[TimelineRecord]:
+    """Where a timeline stands, each time that an operation on it is attempted. `Conflict` after the
+    last, which was in vain like those before it."""
     for _ in range(_ATTEMPTS):
         standing = context.store.timeline(context.user, name)
         if standing is None or (standing.is_deleted and kind in ("clear", "delete")):
             raise NotFound(f"there is no timeline {name!r}; vault.timelines() lists them")
-        plan = decide(standing)
-        stays = plan.become == standing
-        if stays and not plan.hide and not plan.tasks and plan.files is None:
-            return None
-        move = None if stays and (plan.files or plan.tasks) else Move(standing, plan.become)
-        moves = () if move is None or plan.is_about_files else (move,)
-        effects = Effects(moves, hid=bool(plan.hide), about=plan.about, files=plan.files)
-        effects = effects._replace(tasks=rollback.marks(plan.tasks))
-        work = rollback.rolled_back(context, plan.tasks, id)
-        data = operations.encode(effects)
-        record = LogRecord(0, id, name, kind, context.clock(), data)
-        changes = Changes(hide=plan.hide, keeps=plan.keeps)
-        try:
-            fencing.commit(context, Batch(context.user, record, move, changes=changes, work=work))
-        except CheckpointGone as error:
-            raise NotFound(f"{error}; choose another checkpoint") from error
-        except LeaseLost:
-            if fencing.is_lost(context):
-                raise
-            continue  # somebody has claimed or ended one of the tasks: look again
-        except Conflict:
-            if position(context.store.timeline(context.user, name)) == position(standing):
-                raise
-            continue
-        if move is not None and plan.is_about_files:  # its head means what it meant
-            moved = position(move.expect), position(move.become)
-            context.moves.note(name, *moved, is_same_state=True)
-        return move
+        yield standing
     raise Conflict(f"others wrote to timeline {name!r} first {_ATTEMPTS} times; try again")
+
+
+class _Committed(NamedTuple):
+    move: Move | None  # None: the timeline stays where it is
+
+
+def _committed(
+    context: Context, name: str, kind: str, id: Id, standing: TimelineRecord, plan: _Plan
+) -> _Committed | None:
+    """Attempt a plan on a timeline as it stood; None if it stands elsewhere by now: look again.
+    Refused, like a save, to an attempt that has lost its task."""
+    stays = plan.become == standing
+    if stays and not plan.hide and not plan.tasks and plan.files is None:
+        return _Committed(None)
+    move = None if stays and (plan.files or plan.tasks) else Move(standing, plan.become)
+    moves = () if move is None or plan.is_about_files else (move,)
+    effects = Effects(moves, hid=bool(plan.hide), about=plan.about, files=plan.files)
+    effects = effects._replace(tasks=rollback.marks(plan.tasks))
+    work = rollback.rolled_back(context, plan.tasks, id)
+    record = LogRecord(0, id, name, kind, context.clock(), operations.encode(effects))
+    changes = Changes(hide=plan.hide, keeps=plan.keeps)
+    try:
+        fencing.commit(context, Batch(context.user, record, move, changes=changes, work=work))
+    except CheckpointGone as error:
+        raise NotFound(f"{error}; choose another checkpoint") from error
+    except LeaseLost:
+        if fencing.is_lost(context):
+            raise
+        return None  # a worker has claimed or ended one of the tasks
+    except Conflict:
+        if position(context.store.timeline(context.user, name)) == position(standing):
+            raise
+        return None
+    if move is not None and plan.is_about_files:  # its head means what it meant
+        moved = position(move.expect), position(move.become)
+        context.moves.note(name, *moved, is_same_state=True)
+    return _Committed(move)

@@ -1,7 +1,7 @@
 """The tasks that a rewind takes back, and how undo and redo turn that around.
 
 A task counts as done on top of a checkpoint if it has saved on the timeline since, in the
-generation that it is in now. Rolling it back stops whoever is at work on it. The ledger itself
+generation that it is in now. Rolling it back stops the worker that is at it. The ledger itself
 is never taken back: what happened stays on record, and what steps did outside of state and
 files is listed, because nothing here can undo it.
 """

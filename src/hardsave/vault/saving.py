@@ -1,15 +1,17 @@
 """Putting checkpoints on top of a timeline: the writing half of a handle.
 
+    request → plan, on the head that was seen → attempt: one commit → outcome: the checkpoint
+
 It expects the head that it last saw, and remembers what it saved last, so that the next save
 costs only what is new. That is taken out of mind while a save is at work, and put back once the
 commit stands: after an error it would speak of objects that may not be stored, and a signal
 handler that saves in the middle would go on with what is only half noted.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Union
+from typing import TYPE_CHECKING, Any, Final, Literal, Union
 
 from hardsave.defaults import MAX_METADATA_BYTES
 from hardsave.errors import Conflict, Corrupt, LeaseLost, Misuse
@@ -34,11 +36,11 @@ if TYPE_CHECKING:
     from hardsave.objects.shadow import Shadow
     from hardsave.vault.capturing import Taken, Taking
 
-RUNNING: Final = "running"  # the status of whatever nobody says more of
+RUNNING: Final = "running"  # the status of a checkpoint that is given none
 
 
 class AnyHead(Enum):
-    """`expect=ANY_HEAD`: save on top of whatever the head is by then."""
+    """`expect=ANY_HEAD`: save on top of the head that there is by then."""
 
     ANY_HEAD = "any head"
 
@@ -48,25 +50,56 @@ Expected = Checkpoint | str | AnyHead | None
 
 
 class About(NamedTuple):
-    """A checkpoint that is to be made."""
+    """What a checkpoint says of itself, redacted and checked: all but its place and its state."""
 
     id: Id
-    record: Callable[[TimelineRecord | None, Hash], CheckpointRecord]
-    """Once its place and its state are known."""
+    created_at: int
+    name: str | None
+    kind: str
+    status: str | None  # None: that of the checkpoint which it stands on
+    description: str
+    metadata: bytes
+
+
+Form = Literal["whole", "grown", "parts", "carried"]
+
+
+class SaveRequest(NamedTuple):
+    """What a caller wants to be saved: a `whole` state, a head's state `grown` by a delta, one that
+    comes in `parts`, or the head's own, `carried` along with files."""
+
+    about: About
+    form: Form
+    state: Any = None
+    expect: Expected = None
+
+    @property
+    def may_double(self) -> bool:
+        """Whether to save it twice would have it twice in the state."""
+        return self.form == "grown" or (self.form == "parts" and self.state.goes_on)
+
+
+class SavePlan(NamedTuple):
+    """A request on top of one head: ready to be committed, and what to remember once it is."""
+
+    batch: Batch
+    record: CheckpointRecord
+    become: TimelineRecord
+    memory: "Memory | None"
 
 
 class Receipt:
-    """For a save that is made for somebody who may be gone before it is: a coroutine that was
-    cancelled. Each of the two sets his own first, and then looks at the other's."""
+    """For a save that is made for a caller who may be gone before it is: a coroutine that was
+    cancelled. Caller and save each set their own mark first, and then look at the other's."""
 
     def __init__(self, *, doubts: bool) -> None:
         self.id: Id | None = None  # of the checkpoint, once it is made
-        self.is_refused = False  # nobody is there to get it
+        self.is_refused = False  # the caller is not there any more to get it
         self.doubts = doubts  # whether to ask for it again would double it
 
 
 class Unwanted(BaseException):
-    """A save was not begun: whoever asked for it is gone, and may have saved something newer."""
+    """A save was not begun: its caller is gone, and may have saved something newer."""
 
 
 receipt: ContextVar[Receipt | None] = ContextVar("hardsave_receipt", default=None)
@@ -77,12 +110,9 @@ Memory = Union["Shadow", Growth]
 Built = tuple[Hash, Out, Memory | None]
 """The address of a state, its objects that may be new, and what to remember once that is saved."""
 
-Build = Callable[[TimelineRecord | None], Built]
-"""The state to save on top of what stands."""
-
 
 class Saving:
-    """Saves on one timeline. Whoever shares it takes turns."""
+    """Saves on one timeline. Threads that share it take turns."""
 
     def __init__(
         self,
@@ -101,49 +131,17 @@ class Saving:
         self._is_warm = False  # whether most of what is built is stored already
         self._attempted: TimelineRecord | None = None  # by a save that did not return
 
-    def save(
-        self, state: Any, about: About, expect: Expected, files: "Taking | None" = None
-    ) -> CheckpointRecord:
-        if isinstance(state, Parts):
-            return self._in_parts(state, about, expect, files)
-        return self._write(lambda base: self._saved(state), about, expect, files)
-
-    def append(
-        self,
-        delta: Mapping[str, Any],
-        about: About,
-        expect: Expected,
-        files: "Taking | None" = None,
-    ) -> CheckpointRecord:
-        if expect is None and self._attempted is not None:
-            self._refuse_to_repeat(self._attempted)
-        return self._write(
-            lambda base: self._grown(base, lambda growth: growth.append(dict(delta))),
-            about,
-            expect,
-            files,
-        )
-
-    def _in_parts(
-        self, parts: Parts, about: About, expect: Expected, files: "Taking | None"
-    ) -> CheckpointRecord:
-        if expect is None and parts.goes_on and self._attempted is not None:
-            self._refuse_to_repeat(self._attempted)
+    def save(self, request: SaveRequest, files: "Taking | None" = None) -> CheckpointRecord:
+        """Plan a request on the head that was seen, and attempt that, as often as it takes."""
+        if request.expect is not None or self._attempted is not None:
+            self._expect(request)
+        if request.form != "parts":
+            return self._saved(request, files, None)
         pin = Pin(self._context, "save")
-
-        def build(base: TimelineRecord | None) -> Built:
-            if not parts.goes_on:
-                self._memory, self._grown_on = self._growing(None), None
-            return self._grown(base, lambda growth: parts.grown(growth.append, pin.put))
-
         try:
-            return self._write(build, about, expect, files)
+            return self._saved(request, files, pin)
         finally:
             pin.give_back()
-
-    def carry(self, about: About, files: "Taking") -> CheckpointRecord:
-        """Save files beside the state that the head has by then; None if there is no head."""
-        return self._write(self._carried, about, ANY_HEAD, files, looks=not self._stands_on_own())
 
     def _stands_on_own(self) -> bool:
         """Whether the head was made here, as far as this handle knows: the commit finds out."""
@@ -159,69 +157,74 @@ class Saving:
         self._see(standing)
         return head
 
-    def _write(
-        self,
-        build: Build,
-        about: About,
-        expect: Expected,
-        files: "Taking | None",
-        *,
-        looks: bool = True,
+    def _saved(
+        self, request: SaveRequest, files: "Taking | None", pin: Pin | None
     ) -> CheckpointRecord:
-        if (expect is not None and looks) or self._attempted is not None:
-            self._meet(expect)
-        gone = 0
+        gone = 0  # how often objects that the plan relied on were not stored any more
         while True:
             if self._once is not None and (done := self._done(self._once)):
                 return done
             was_grown = isinstance(self._memory, Growth)
             try:
                 taken = None if files is None else files.take(afresh=gone > 0)
-                record = self._commit(build, about, taken, asks=gone == 0)
-                if files is not None:
-                    files.done()
-                return record if self._once is None else self._done(self._once) or record
-            except LeaseLost:
-                work = current.work(self._context.store, self._context.user)
-                if work is not None:
-                    work.lost()
-                raise
-            except ObjectsGone as error:
-                gone += 1  # what was remembered is collected by now: once more, with all of it
-                self._made = None  # or a text was purged from it
-                if gone > 1:
-                    raise Corrupt(f"{error}, but the head needs it; run verify") from error
+                record = self._attempt(self._plan(request, taken, pin, asks=gone == 0))
             except (Conflict, Corrupt) as error:
-                if isinstance(error, Corrupt) and was_grown and gone == 0:
-                    gone = 1  # a text may have been purged from what was remembered
-                    continue
-                conflict = self._overtaken(error)
-                if expect is None and self._follows():
-                    continue
-                if expect is not ANY_HEAD:
-                    raise Conflict(self._way_out(conflict)) from error
-                self.look()
+                gone = self._again(error, request, gone, was_grown=was_grown)
+                continue
+            if files is not None:
+                files.done()
+            return record if self._once is None else self._done(self._once) or record
+
+    def _expect(self, request: SaveRequest) -> None:
+        """Take up what the caller expects of the head, and settle what an attempt left open."""
+        expect = request.expect
+        if self._attempted is not None and expect is None and request.may_double:
+            self._refuse_to_repeat(self._attempted)
+        looks = expect is not None and not (request.form == "carried" and self._stands_on_own())
+        if looks or self._attempted is not None:
+            self._meet(expect)
+
+    def _again(
+        self, error: Conflict | Corrupt, request: SaveRequest, gone: int, *, was_grown: bool
+    ) -> int:
+        """Whether a plan that could not be committed is to be made anew, on which head, and how
+        often objects were gone by now; else the error is raised."""
+        if isinstance(error, LeaseLost):
+            work = current.work(self._context.store, self._context.user)
+            if work is not None:
+                work.lost()
+            raise error
+        if isinstance(error, ObjectsGone):
+            self._made = None  # or a text was purged from it
+            if gone:
+                raise Corrupt(f"{error}, but the head needs it; run verify") from error
+            return 1  # what was remembered is collected by now: once more, with all of it
+        if isinstance(error, Corrupt) and was_grown and gone == 0:
+            return 1  # a text may have been purged from what was remembered
+        conflict = self._overtaken(error)
+        if request.expect is None and self._follows():
+            return gone
+        if request.expect is not ANY_HEAD:
+            raise Conflict(self._way_out(conflict)) from error
+        self.look()
+        return gone
 
     def _done(self, once: Id) -> CheckpointRecord | None:
-        """What this save was to make, if it is there: made by somebody else, or just now.
+        """What this save was to make, if it is there: made by another process, or just now.
 
-        Looked up after the head was. Whoever makes it later moves the head, and our commit
+        Looked up after the head was. A process that makes it later moves the head, and our commit
         is recognised by its id; it is not ours then.
         """
         return self._context.store.checkpoint(self._context.user, once)
 
-    def _commit(
-        self,
-        build: Build,
-        about: About,
-        files: "Taken | None",
-        *,
-        asks: bool,
-    ) -> CheckpointRecord:
-        """One attempt on top of the head last seen."""
+    def _plan(
+        self, request: SaveRequest, files: "Taken | None", pin: Pin | None, *, asks: bool
+    ) -> SavePlan:
+        """A request on top of the head last seen. Nothing is written, but for all parts of a state
+        that comes in parts except its last, which go ahead under a pin."""
         base = self.seen
-        root, out, memory = build(base)
-        record = about.record(base, root)
+        root, out, memory = self._built(request, base, pin)
+        record = self._record(request.about, base, root)
         fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
         if files is not None:
             record = record._replace(snapshot=files.address, workspace=files.workspace)
@@ -239,11 +242,16 @@ class Saving:
         batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
         if work is not None:
             batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
+        return SavePlan(batch, record, become, memory)
+
+    def _attempt(self, plan: SavePlan) -> CheckpointRecord:
+        """Commit a plan, and remember what it made."""
+        batch, record, become, memory = plan
         self._attempted = become
         number = self._context.store.commit(batch)
         self._is_warm = True
-        self._memory, self._grown_on = memory, root
-        self._made = (record.id, root)
+        self._memory, self._grown_on = memory, record.root
+        self._made = (record.id, record.root)
         self.seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
         self._attempted = None
         return CheckpointRecord(number, *record[1:])
@@ -267,7 +275,20 @@ class Saving:
         pointed = {root}.union(*(envelope.unseal(data).refs for data in fresh.values()))
         return fresh, pointed - fresh.keys()
 
-    def _saved(self, state: Any) -> Built:
+    # States
+
+    def _built(self, request: SaveRequest, base: TimelineRecord | None, pin: Pin | None) -> Built:
+        form = request.form
+        if form == "grown":
+            growth = self._growth(base)
+            return *growth.append(dict(request.state)), growth
+        if form == "whole":
+            return self._whole(request.state)
+        if form == "carried":
+            return self._carried(base)
+        return self._in_parts(request.state, base, pin)
+
+    def _whole(self, state: Any) -> Built:
         from hardsave.objects.shadow import Shadow  # who only appends, or saves files, needs none
 
         shadow, self._memory = self._memory, None
@@ -276,28 +297,34 @@ class Saving:
             shadow = Shadow(self._context.objects.builder)
         return *shadow.save(state), shadow
 
+    def _in_parts(self, parts: Parts, base: TimelineRecord | None, pin: Pin | None) -> Built:
+        assert pin is not None
+        if not parts.goes_on:
+            self._memory, self._grown_on = self._growing(None), None
+        growth = self._growth(base)
+        return *parts.grown(growth.append, pin.put), growth
+
     def _carried(self, base: TimelineRecord | None) -> Built:
         if base is None or base.head is None:
-            return self._saved(None)
+            return self._whole(None)
         memory, self._memory = self._memory, None
         return self._root_of(base.head), Out(), memory
 
     def _root_of(self, head: Id) -> Hash:
         """A purge gives a checkpoint another root: then the one that is known here is not stored
-        any more, and whoever relies on it is told by the commit."""
+        any more, and the commit that relies on it is refused."""
         if self._made is not None and self._made[0] == head:
             return self._made[1]
         return self._context.history.at(head).root
 
-    def _grown(
-        self, base: TimelineRecord | None, grow: Callable[[Growth], tuple[Hash, Out]]
-    ) -> Built:
+    def _growth(self, base: TimelineRecord | None) -> Growth:
+        """What grows on the head's state; out of mind until it is committed."""
         growth, self._memory = self._memory, None
         if not isinstance(growth, Growth):
             head = None if base is None else base.head
             root = None if head is None else self._context.history.at(head).root
             growth, self._grown_on = self._growing(root), root
-        return *grow(growth), growth
+        return growth
 
     def _growing(self, root: Hash | None) -> Growth:
         objects = self._context.objects
@@ -313,8 +340,7 @@ class Saving:
         *,
         carries: bool = False,
     ) -> About:
-        """Everything about a checkpoint but its place and its state, redacted and checked. One that
-        `carries` the state of the one which it stands on has that one's status, if it has none."""
+        """One that `carries` the state of the head has the head's status, if it is given none."""
         if status is None and not carries:
             raise Misuse("a status is text, not None")
         if self._context.objects.codec.redaction is not None:
@@ -335,14 +361,16 @@ class Saving:
         if len(encoded) > MAX_METADATA_BYTES:
             raise Misuse(f"metadata takes at most {MAX_METADATA_BYTES} bytes; use the state")
         id, moment = self._once or self._context.new_id(), self._context.clock()
+        return About(id, moment, name, kind, status, description, encoded)
 
-        def record(base: TimelineRecord | None, root: Hash) -> CheckpointRecord:
-            parent, seq = (None, 1) if base is None else (base.head, base.last_seq + 1)
-            stands = self._status_of(parent) if status is None else status
-            said = (name, kind, stands, description, encoded)
-            return CheckpointRecord(0, id, self._name, seq, parent, moment, *said, root)
-
-        return About(id, record)
+    def _record(self, about: About, base: TimelineRecord | None, root: Hash) -> CheckpointRecord:
+        """A checkpoint in its place."""
+        id, moment, name, kind, status, description, metadata = about
+        parent, seq = (None, 1) if base is None else (base.head, base.last_seq + 1)
+        if status is None:
+            status = self._status_of(parent)
+        said = (name, kind, status, description, metadata)
+        return CheckpointRecord(0, id, self._name, seq, parent, moment, *said, root)
 
     def _status_of(self, head: Id | None) -> str:
         return RUNNING if head is None else self._context.history.at(head).status
@@ -363,14 +391,14 @@ class Saving:
             self._memory = None
 
     def doubt(self, id: Id) -> None:
-        """Whoever asked for this checkpoint did not get it. If it is the head all the same, it must
-        not be doubled by one who asks again: as after a commit that did not return."""
+        """The caller did not get this checkpoint. If it is the head all the same, it must not be
+        doubled by one who asks again: as after a commit that did not return."""
         if self.seen is not None and self.seen.head == id:
             self._attempted = self.seen
 
     def wanted(self) -> Receipt | None:
-        """Before it is begun, and while nobody else can save in between. The receipt is for this
-        save alone, and not for those of a handler that is told of it."""
+        """Before it is begun, and while no other thread can save in between. The receipt is for
+        this save alone, and not for those of a handler that is told of it."""
         waiting = receipt.get()
         if waiting is None:
             return None
@@ -380,7 +408,7 @@ class Saving:
         return waiting
 
     def hand_over(self, record: CheckpointRecord, waiting: Receipt | None) -> None:
-        """Made, and nobody else can have saved on it yet."""
+        """Made, and no other thread can have saved on it yet."""
         if waiting is not None:
             waiting.id = record.id
             if waiting.is_refused and waiting.doubts:
@@ -398,7 +426,7 @@ class Saving:
     def _refuse_to_repeat(self, attempted: TimelineRecord) -> None:
         """To append once more what was appended already would double it: look first.
 
-        And look once: whoever leads its round may write it at any moment. After this look that
+        And look once: the leader of its round may write it at any moment. After this look that
         is a `Conflict`; a second look would take it for the head to append to.
         """
         if position(self._standing()) != position(attempted):

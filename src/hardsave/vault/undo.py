@@ -21,11 +21,11 @@ from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove, Lost
 
 if TYPE_CHECKING:
-    from hardsave.vault.restoring import FileChanges
+    from hardsave.vault.restore_plan import FileChanges
 
 _PAGE = 50
-_FIRST_PAGE = 2  # mostly the newest is the one: nobody looks for fifty among those of others
-_ATTEMPTS = 100  # each time, somebody else has got an operation through
+_FIRST_PAGE = 2  # mostly the newest is the one: fifty of other timelines need not be read
+_ATTEMPTS = 100  # each time, another process has got an operation through
 
 
 class Operation(Record):
@@ -130,8 +130,8 @@ def _noted(entries: Iterator[Entry], met: list[Entry]) -> Iterator[Entry]:
 
 
 def _lost(met: list[Entry], entry: Entry) -> tuple[Lost, ...]:
-    """What entries from one on have lost. Whoever turns it around takes that along: later walks
-    jump over them."""
+    """What entries from one on have lost. The step that turns it around takes that along: later
+    walks jump over them."""
     later = (each.effects.lost for each in met if each.number >= entry.number)
     return tuple(dict.fromkeys(chain.from_iterable(later)))
 
@@ -142,12 +142,12 @@ class _Step(NamedTuple):
     kind: str
     id: Id
     latest: int  # the number of the last entry when it was decided
-    on_any: bool  # what came after that which it turns around is settled, on whatever timeline
+    on_any: bool  # what came after that which it turns around is settled, on any timeline
     lost: tuple[Lost, ...]  # since then
 
 
 class _Moved(Conflict):
-    """Somebody was faster: look again."""
+    """Another process was faster: look again."""
 
 
 def _check_it_stands(context: Context, entry: Entry, choose: Choose, timeline: str | None) -> None:
@@ -181,17 +181,20 @@ def _take(context: Context, entry: Entry, step: _Step) -> Operation:
     if entry.effects.files is None:
         return _turned(context, entry, step)
     from hardsave.vault.choosing import turned  # with all that files need
-    from hardsave.vault.restoring import restore
-
-    done: list[Operation] = []
-
-    def commit(id: Id, files: FilesMove) -> None:
-        done.append(_turned(context, entry, step._replace(id=id), files))
+    from hardsave.vault.restore_plan import plan_restore
+    from hardsave.vault.restoring import attempt
+    from hardsave.vault.settling import settled
 
     place = context.places.still_at(entry.effects.files.workspace, f"then {step.kind} again")
-    wanted = turned(context, entry, entry.effects.files, step.kind)
-    files = restore(context, place, wanted, commit).files
-    return (done[0] if done else _turned(context, entry, step)).replace(files=files)
+    request = turned(context, entry, entry.effects.files, step.kind)
+    with settled(context, place) as files:
+        plan = plan_restore(context, place, request, files)
+        if not plan.is_nothing:
+            with attempt(context, place, plan, files) as restore:
+                done = _turned(context, entry, step._replace(id=restore.entry), restore.move)
+            assert restore.outcome is not None
+            return done.replace(files=restore.outcome.files)
+    return _turned(context, entry, step).replace(files=plan.changes())
 
 
 def _turned(

@@ -12,8 +12,8 @@ Nothing here follows a symlink, and nothing here is outside of the workspace but
 """
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
@@ -50,9 +50,10 @@ def restore(
     if nothing comes of it.
     """
     written = begin(root, plan, path, id=id, note=note, made=made)
-    restored = carry_out(written, fetch, path, is_fresh=True, whole=whole, decide=decide)
+    with prepared(written, fetch, path, whole=whole) as attempt:
+        decide()
     finish(path)
-    return restored
+    return attempt.restored
 
 
 def begin(
@@ -69,7 +70,7 @@ def begin(
         raise Unavailable(f"a restore of {os.fsdecode(root)!r} was interrupted; recover it first")
     written = Journal(root, 0, 0, id, note, plan, boot_id(), made)
     try:
-        if made:  # so that whoever recovers knows of them as soon as there is one
+        if made:  # so that recovery knows of them as soon as there is one
             journal.write(path, written)
             _make(written, path)
         status = os.stat(root)
@@ -96,7 +97,7 @@ def _make(written: Journal, path: Path) -> None:
 
 
 def _unmake(written: Journal) -> None:
-    """One that was never made, or that somebody has put something into, stays."""
+    """One that was never made, or that something was put into, stays."""
     for folder in written.made:
         with suppress(OSError):
             os.rmdir(folder)
@@ -141,21 +142,43 @@ def finish(path: Path) -> None:
         ) from error
 
 
-def carry_out(
-    written: Journal,
-    fetch: Fetch,
-    path: Path,
-    *,
-    back: bool = False,
-    is_fresh: bool = False,
-    whole: bool = False,
-    decide: Callable[[], object] = lambda: None,
-) -> Restored:
-    """All steps; the journal stays, for a caller who has more to do before it may go.
+class Attempt:
+    """A restore under way; when its block is left, it says what was done."""
 
-    If a fresh one fails before it has replaced anything, it is taken back at once, with its
-    journal: then nothing has happened.
+    restored = Restored(0, (), ())
+
+
+@contextmanager
+def prepared(
+    written: Journal, fetch: Fetch, path: Path, *, whole: bool = False
+) -> Iterator[Attempt]:
+    """Stage all contents, then run the block, then replace and remove. The journal stays, for a
+    caller who has more to do before it may go.
+
+    The block decides: what it writes down says whether a restore that is interrupted from there on
+    is to be finished or taken back. If it refuses (`Conflict`, `NotFound`), or if contents cannot
+    be staged, what was prepared is taken back at once, with its journal: nothing has happened then.
     """
+    attempt = Attempt()
+    with _workspace(written, path) as beneath:
+        steps = Steps(beneath, written.plan.steps, written.id.hex(), fetch)
+        try:
+            steps.spare_what_is_not_saved()
+            steps.prepare()
+            if whole:
+                steps.refuse_conflicts()
+        except HardsaveError as error:
+            raise _failed_early(steps, written, path, error) from error
+        try:
+            yield attempt
+        except (Conflict, NotFound) as error:
+            _give_up(steps, written, path, error)
+            raise
+        attempt.restored = _taken(steps)
+
+
+def carry_out(written: Journal, fetch: Fetch, path: Path, *, back: bool = False) -> Restored:
+    """All steps of a restore that was interrupted, or of its way `back`; the journal stays."""
     if back and written.made and not _is_made(written):
         _unmake(written)
         return Restored(0, (), ())
@@ -165,28 +188,22 @@ def carry_out(
         home = Steps(beneath, plan.back, f"{name}-back", fetch)
         steps, others = (home, there) if back else (there, home)
         try:
-            if not is_fresh:
-                others.tidy()
-                steps.tidy(others)
-            else:
-                steps.spare_what_is_not_saved()
+            others.tidy()
+            steps.tidy(others)
             steps.prepare()
-            if whole:
-                steps.refuse_conflicts()
         except HardsaveError as error:
-            raise _failed_early(steps, written, path, error, is_fresh=is_fresh) from error
-        try:
-            decide()
-        except (Conflict, NotFound) as error:
-            _give_up(steps, written, path, error)
-            raise
-        try:
-            done = steps.take()
-        except Unavailable as error:
-            raise Unavailable(f"{error}; {_UNFINISHED}") from error
+            raise type(error)(f"{error}; {_UNFINISHED}") from error
+        done = _taken(steps)
         if back:
             _unmake(written)
         return done
+
+
+def _taken(steps: Steps) -> Restored:
+    try:
+        return steps.take()
+    except Unavailable as error:
+        raise Unavailable(f"{error}; {_UNFINISHED}") from error
 
 
 _UNFINISHED = (
@@ -204,11 +221,9 @@ def _give_up(steps: Steps, written: Journal, path: Path, error: HardsaveError) -
 
 
 def _failed_early(
-    steps: Steps, written: Journal, path: Path, error: HardsaveError, *, is_fresh: bool
+    steps: Steps, written: Journal, path: Path, error: HardsaveError
 ) -> HardsaveError:
     """The error, with a word on what is left."""
-    if not is_fresh:
-        return type(error)(f"{error}; {_UNFINISHED}")
     try:
         _take_back_preparations(steps, written, path)
     except (OSError, Unavailable) as failure:
@@ -217,7 +232,7 @@ def _failed_early(
 
 
 def _take_back_preparations(steps: Steps, written: Journal, path: Path) -> None:
-    """The journal last: as long as it is there, somebody will look for what it names."""
+    """The journal last: as long as it is there, recovery will look for what it names."""
     steps.abandon()
     _unmake(written)
     journal.remove(path)
@@ -225,7 +240,7 @@ def _take_back_preparations(steps: Steps, written: Journal, path: Path) -> None:
 
 def _is_made(written: Journal) -> bool:
     """Whether a root that was to be made is there: else nothing was ever written into it, or
-    somebody has removed it with all that was."""
+    it was removed with all that was."""
     try:
         return written.is_about(os.stat(written.root), boot_id())
     except (FileNotFoundError, NotADirectoryError):

@@ -46,7 +46,7 @@ class Pair(NamedTuple):
     path: bytes
     old: Hash | None
     new: Hash | None
-    old_mode: int = 0o700  # the top directory's own mode is nobody's business
+    old_mode: int = 0o700  # the top directory's own mode is not captured
 
 
 class _Open:
@@ -127,7 +127,7 @@ def find(top: Hash, path: bytes, fetch: Fetch) -> Entry | None:
 
 
 def finder(top: Hash, fetch: Fetch) -> Callable[[bytes], Entry | None]:
-    """The same for whoever looks for many: what has been read is kept."""
+    """The same for a caller who looks for many: what has been read is kept."""
     inside = directory.Finder(fetch)
 
     def found(path: bytes) -> Entry | None:

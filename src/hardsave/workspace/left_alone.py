@@ -35,8 +35,8 @@ class Side(NamedTuple):
 
     def shuts(self, path: bytes, own: Entry | None, others: Entry | None) -> bool:
         """Whether its rules leave a path alone. What the snapshot has, of a kind, they did not
-        ignore, whatever they say: git tracked it, perhaps in a repository inside, of which nothing
-        else is known here, or it was asked for. Ignore files are saved in any case."""
+        ignore, in spite of what they say: git tracked it, perhaps in a repository inside, of which
+        nothing else is known here, or it was asked for. Ignore files are saved in any case."""
         is_lone_ignore_file = others is None and last_name(path) in IGNORE_FILES
         if own is not None and is_lone_ignore_file and self.ignores(path, own):
             return True
@@ -66,7 +66,7 @@ class Seen(NamedTuple):
     the target has where the present could not, or by its rules did not, capture anything; what is
     `spared` because it is of another kind, which the rules of then ignore; of what only the target
     has, what is `meant` to come back all the same, if nothing lies there; and what the rules of
-    either are about, although the target has it: once it is back, it may be captured by nobody."""
+    either are about, although the target has it: once it is back, it may not be captured."""
 
     modes: dict[bytes, int]
     unsaved: dict[bytes, Entry]
@@ -125,7 +125,7 @@ class LeftAlone:
 
     def _note(self, path: bytes, new: Entry, *, now: bool, then: bool) -> None:
         """Of what the target has: whether rules are about it, or keep it from coming back. Ignore
-        files that ignore themselves are nobody's loss."""
+        files that ignore themselves are no loss."""
         if not (now or then):
             if any(side.matches(path, new) for side in self._sides):
                 self._seen.matched.add(path)
@@ -137,9 +137,9 @@ class LeftAlone:
             self._seen.spared.add(path)
 
     def _stays_out(self, path: bytes, new: Entry, *, is_ignored_then: bool) -> bool:
-        """Of what only the target has. If git tracked it, or somebody had asked for it, it was
-        saved whatever rules said, and comes back whatever they say now. Ignore files are saved in
-        any case, which says nothing of the kind."""
+        """Of what only the target has. If git tracked it, or it was asked for, it was saved in
+        spite of the rules, and comes back in spite of those of now. Ignore files are saved in any
+        case, which says nothing of the kind."""
         if path not in self._missed.now and last_name(path) in IGNORE_FILES and is_ignored_then:
             return True
         is_meant = is_ignored_then or self._sides[1].exempt.holds(path)

@@ -1,7 +1,7 @@
 """What a restore would do, decided before anything is done.
 
 The present is a snapshot taken a moment ago, never the disk itself: so the plan is pure, can
-be shown, and can be written down for whoever has to finish it. Each step knows what it
+be shown, and can be written down for the process that has to finish it. Each step knows what it
 expects to find and what it leaves, and is skipped if neither is there.
 
 The order of steps: directories are opened for writing and made; (contents are staged;) what
@@ -19,7 +19,7 @@ from hardsave.workspace import compare, directory, links, names
 from hardsave.workspace.asked import Asked, asked_for, checked, in_any
 from hardsave.workspace.compare import Difference
 from hardsave.workspace.content import Fetch
-from hardsave.workspace.entries import DIRECTORY, SYMLINK, Entry, lies_in, parent
+from hardsave.workspace.entries import DIRECTORY, SYMLINK, Entry, above, lies_in, parent
 from hardsave.workspace.left_alone import (
     NOTHING_MISSED,
     LeftAlone,
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
     meant: frozenset[bytes] = frozenset()
     """What the target has although rules ignore it. If something lies there, it was not saved."""
     matched: frozenset[bytes] = frozenset()
-    """What the target has, and rules would ignore if git did not track it, or nobody asked."""
+    """What the target has, and rules would ignore if it were not tracked by git or asked for."""
     held: frozenset[bytes] = frozenset()
     """Directories that would go, or make room, and stay: they hold what is in no snapshot, or was
     not asked for. Only the disk tells."""
@@ -80,52 +80,148 @@ def plan(
     fetch: Fetch,
     *,
     rules: RootRules,
+    present_tracked: frozenset[bytes] = frozenset(),
+    target_tracked: frozenset[bytes] = frozenset(),
+    paths: Sequence[bytes] | None = None,
+) -> Plan:
+    """From the `present`, captured just now, to the `target`; with `paths`, only these and what
+    lies in them. All that snapshots can tell: a vault looks at the disk, too."""
+    asked = Asked(None if paths is None else checked(paths))
+    found = compared(
+        *(present, target, fetch),
+        rules=rules,
+        present_tracked=present_tracked,
+        target_tracked=target_tracked,
+        paths=asked.paths,
+    )
+    return arranged(found, choose(found, asked), fetch)
+
+
+# What differs
+
+
+class Compared(NamedTuple):
+    """What differs between the present and the target, and neither side's rules leave alone."""
+
+    present: Hash
+    target: Hash
+    old: directory.Snapshot
+    new: directory.Snapshot
+    differences: Sequence[Difference]
+    seen: Seen
+
+
+def compared(
+    present: Hash,
+    target: Hash,
+    fetch: Fetch,
+    *,
+    rules: RootRules,
     target_rules: RootRules | None = None,
     present_tracked: frozenset[bytes] = frozenset(),
     target_tracked: frozenset[bytes] = frozenset(),
     include: Iterable[bytes] = (),
     paths: Sequence[bytes] | None = None,
-    only: frozenset[bytes] | None = None,
     missed: Missed = NOTHING_MISSED,
-    besides: Sequence[Difference] = (),
-    held: frozenset[bytes] = frozenset(),
-) -> Plan:
-    """From the `present`, captured just now, to the `target`; with `paths`, only these and
-    what lies in them; with `only`, of these exactly so many, and nothing else that lies in
-    them. What either side has `missed` is left alone. The ignore files that `rules` are made of
-    are in the snapshots; `target_rules` are others only if rules from outside have changed.
-    What is to be done `besides` is in neither of them. What is `held` stays a directory."""
-    asked = Asked(None if paths is None else checked(paths), only)
+) -> Compared:
+    """Walk both snapshots once. What either side has `missed` is left alone, and all that does not
+    meet `paths`. The ignore files that `rules` are made of are in the snapshots; `target_rules` are
+    others only if rules from outside have changed."""
     chosen = names.Chosen(include)
     old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
     ours = Side(rules(patterns(old.top, fetch)), Exempt(lambda: present_tracked, chosen))
     then = (target_rules or rules)(patterns(new.top, fetch))
     theirs = Side(then, Exempt(lambda: target_tracked, chosen))
     seen = Seen({}, {}, set(), set(), set())
-    ward = LeftAlone(ours, theirs, fetch, asked.paths, missed, seen)
-    every = list(compare.differences(old.top, new.top, fetch, ward))
-    found, obstructed = asked_for(every, asked)
-    known = {each.path for each in found}
-    found += [each for each in besides if each.path not in known]
-    known.update(each.path for each in found)
-    found = [each for each in found if each.path not in held]
-    groups = _groups(old, new, fetch, found, asked)
-    turned = [Difference(each.path, each.new, each.old) for each in found]
+    ward = LeftAlone(ours, theirs, fetch, paths, missed, seen)
+    differences = list(compare.differences(old.top, new.top, fetch, ward))
+    return Compared(present, target, old, new, differences, seen)
+
+
+# What of it is to be done
+
+
+class Choice(NamedTuple):
+    """The differences that are to be turned around, and what is left alone though it was asked for.
+    What only the disk can tell is added by the caller who has looked there."""
+
+    asked: Asked
+    found: Sequence[Difference]
+    obstructed: Mapping[bytes, bytes]
+    unsaved: Mapping[bytes, Entry]  # in the place of these lies what the present does not have
+    held: frozenset[bytes] = frozenset()
+
+    def to_make(self) -> set[bytes]:
+        """Where nothing is now, as far as the present knows."""
+        return {each.path for each in self.found if each.old is None and each.new is not None}
+
+    def directories_to_make(self) -> set[bytes]:
+        found = self.found
+        return {each.path for each in found if _becomes(each, DIRECTORY) and not _stays(each)}
+
+    def to_go(self) -> set[bytes]:
+        """What goes for good, or for something of another kind."""
+        return {each.path for each in self.found if _goes(each)}
+
+    def directories_to_go(self) -> set[bytes]:
+        return {each.path for each in self.found if _goes(each) and _was(each, DIRECTORY)}
+
+    def without(self, taken: Collection[bytes], standing: Collection[bytes]) -> "Choice":
+        """Something lies in some places that are `taken`, and some directories are `standing`."""
+        if not taken and not standing:
+            return self
+        lost = {each.path: each.new for each in self.found if each.path in taken and each.new}
+        return self._replace(
+            found=[
+                each
+                for each in self.found
+                if each.path not in standing
+                and lost.keys().isdisjoint((each.path, *above(each.path)))
+            ],
+            unsaved={**self.unsaved, **lost},
+        )
+
+    def holding(self, held: frozenset[bytes]) -> "Choice":
+        """These directories would go, and stay: they hold what is not to go."""
+        if not held:
+            return self
+        found = [each for each in self.found if each.path not in held]
+        return self._replace(found=found, held=held)
+
+    def with_besides(self, besides: Iterable[Difference]) -> "Choice":
+        """What is to be done besides is in neither of the two snapshots."""
+        known = {each.path for each in self.found}
+        more = [each for each in besides if each.path not in known]
+        return self._replace(found=[*self.found, *more]) if more else self
+
+
+def choose(found: Compared, asked: Asked) -> Choice:
+    """Of what differs, what was asked for."""
+    chosen, obstructed = asked_for([*found.differences], asked)
+    return Choice(asked, chosen, obstructed, found.seen.unsaved)
+
+
+def arranged(found: Compared, choice: Choice, fetch: Fetch) -> Plan:
+    """The plan, there and back."""
+    changes, asked, seen = choice.found, choice.asked, found.seen
+    known = {each.path for each in changes} | choice.held
+    groups = _groups(found.old, found.new, fetch, changes, asked)
+    turned = [Difference(each.path, each.new, each.old) for each in changes]
 
     def is_left(path: bytes) -> bool:
         return (asked.holds(path) or asked.lies_in(path)) and path not in known
 
     return Plan(
-        present,
-        target,
-        arrange(found, _modes(found, seen.modes), groups),
+        found.present,
+        found.target,
+        arrange(changes, _modes(changes, seen.modes), groups),
         arrange(turned, _modes(turned, seen.modes), groups.turned()),
-        {path: entry for path, entry in seen.unsaved.items() if is_left(path)},
+        {path: entry for path, entry in choice.unsaved.items() if is_left(path)},
         frozenset(filter(is_left, seen.spared)),
-        obstructed,
+        choice.obstructed,
         meant=frozenset(seen.meant),
         matched=frozenset(seen.matched),
-        held=held,
+        held=choice.held,
     )
 
 

@@ -60,7 +60,7 @@ class Steps:
         self._conflicts: dict[bytes, str] = {}
         self._kept: list[bytes] = []
         self._made: list[bytes] = []
-        # Whatever lies beneath these is gone when they are there.
+        # What lies beneath these is gone when they are there.
         self._files = {step.path for step in steps if step.do in ("write", "symlink", "link")}
         self._ground = Ground(beneath, steps)
         self._done = 0
@@ -106,7 +106,7 @@ class Steps:
             raise Unavailable(f"{os.fsdecode(path)!r} could not be written: {why}")
 
     def abandon(self) -> None:
-        """Take `prepare` back. A directory that somebody has put something into stays."""
+        """Take `prepare` back. A directory that something was put into stays."""
         self.clean()
         for path in reversed(self._made):
             with unless_in_the_way(path), self._beneath.directory(parent(path)) as directory:

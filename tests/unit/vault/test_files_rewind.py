@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
@@ -11,7 +12,7 @@ import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.vault.rewind import What
 from hardsave.vault.vault import Vault
-from hardsave.workspace import content, steps
+from hardsave.workspace import checkout, content, plan, steps
 from tests.unit.vault.desk import Desk, put, refusal, wipe
 from tests.unit.vault.stage import Watched
 from tests.unit.workspace.room import leftovers, picture
@@ -230,20 +231,18 @@ def test_files_that_were_never_captured_are_never_removed(desk: Desk) -> None:
 def test_a_file_that_appears_after_the_present_was_saved_is_kept(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hardsave.vault import restoring
-
     desk.write(a_txt="one", sub__x="x")
     one = desk.save(1)
     desk.write(a_txt="two", new__file="n")
     shutil.rmtree(desk.work / "sub")
     desk.save(2)
-    real = restoring._carry_out
+    real = checkout.prepared
 
     def late(*given: object) -> object:
         desk.write(a_txt="edited meanwhile", new__late="l", sub="a file")
         return real(*given)  # type: ignore[arg-type] # as it was called
 
-    monkeypatch.setattr(restoring, "_carry_out", late)
+    monkeypatch.setattr(checkout, "prepared", late)
     done = desk.line.rewind(one)
     assert desk.read("a.txt") == "edited meanwhile"
     assert desk.read("new/late") == "l"
@@ -492,3 +491,29 @@ def test_no_mode_is_changed_under_a_name_outside_of_the_workspace(
         assert leftovers(work) == []
         vault.timeline("main").undo()
         assert oct((work / "tool").stat().st_mode) == "0o100600"
+
+
+@pytest.mark.parametrize(("ignored", "compared"), [(False, 1), (True, 2)])
+def test_a_restore_is_planned_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, ignored: bool, compared: int
+) -> None:
+    """It is compared once more if something is captured that rules ignore."""
+    one, _ = two_steps(desk)
+    if ignored:
+        put(desk.work, ".gitignore", "a.txt\n")
+    counts = dict.fromkeys(("compared", "arranged"), 0)
+
+    def counted(name: str) -> Callable[..., object]:
+        real = getattr(plan, name)
+
+        def count(*given: object, **named: object) -> object:
+            counts[name] += 1
+            return real(*given, **named)
+
+        return count
+
+    for name in counts:
+        monkeypatch.setattr(plan, name, counted(name))
+    desk.line.rewind(one)
+    assert counts == {"compared": compared, "arranged": 1}
+    assert desk.read("a.txt") == "one"

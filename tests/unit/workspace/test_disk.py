@@ -31,14 +31,12 @@ def test_what_is_written_while_a_file_is_read_is_not_overlooked(
                 os.pwrite(writing, b"somebody's work", 0)
             yield part
 
-    def decide() -> None:
-        nonlocal readings
-        readings = 0  # of two that come, the second is the last look before it goes for good
-
     monkeypatch.setattr(content, "parts", busy)
     written = checkout.begin(os.fsencode(room.root), made, room.journal, id=b"\1")
     writing = os.open(file, os.O_WRONLY)
-    done = checkout.carry_out(written, room.fetch, room.journal, is_fresh=True, decide=decide)
+    with checkout.prepared(written, room.fetch, room.journal) as attempt:
+        readings = 0  # of two that come, the second is the last look before it goes for good
+    done = attempt.restored
     os.close(writing)
     assert readings == 3  # with that of the new one, which went instead
     assert done.conflicts == (steps.Conflict(b"large", "changed after the present was saved"),)

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hardsave.workspace.asked import Asked
 from hardsave.workspace.compare import Difference
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry
 from hardsave.workspace.links import Group, effective, linking
-from hardsave.workspace.plan import Groups, arrange
+from hardsave.workspace.plan import Choice, Groups, arrange
 
 ONE, TWO = Entry(FILE, 0o644, 1, b"1" * 20), Entry(FILE, 0o644, 1, b"2" * 20)
 FOLDER, SHUT = Entry(DIRECTORY, 0o755, 0, b"3" * 20), Entry(DIRECTORY, 0o555, 0, b"3" * 20)
@@ -137,3 +138,39 @@ def test_what_is_fixed_is_neither_written_nor_linked(
 ) -> None:
     made = linking(present, effective(present, wanted, {b"a", b"b", b"c", b"d"} - fixed), (), fixed)
     assert not fixed & (made.to.keys() | made.apart.keys())
+
+
+# What the disk adds to a choice
+
+
+def chosen(*found: Difference) -> Choice:
+    return Choice(Asked(), list(found), {}, {})
+
+
+def test_what_lies_in_a_place_keeps_all_out_that_was_to_come_beneath_it() -> None:
+    new = [Difference(path, None, entry) for path, entry in ((b"d", FOLDER), (b"d/a", ONE))]
+    choice = chosen(*new, Difference(b"da", None, ONE))
+    assert choice.to_make() == {b"d", b"d/a", b"da"}
+    assert choice.directories_to_make() == {b"d"}
+    left = choice.without({b"d"}, set())
+    assert [each.path for each in left.found] == [b"da"]
+    assert left.unsaved == {b"d": FOLDER}
+
+
+def test_a_directory_that_stands_is_not_made_and_what_is_in_it_is() -> None:
+    choice = chosen(Difference(b"d", None, FOLDER), Difference(b"d/a", None, ONE))
+    assert [each.path for each in choice.without(set(), {b"d"}).found] == [b"d/a"]
+
+
+def test_a_directory_that_holds_something_stays() -> None:
+    choice = chosen(Difference(b"d", FOLDER, ONE), Difference(b"d/a", ONE, None))
+    assert choice.to_go() == {b"d", b"d/a"}
+    assert choice.directories_to_go() == {b"d"}
+    held = choice.holding(frozenset({b"d"}))
+    assert [each.path for each in held.found] == [b"d/a"]
+
+
+def test_what_is_known_is_not_done_besides() -> None:
+    choice = chosen(Difference(b"a", ONE, None))
+    more = [Difference(b"a", None, ONE), Difference(b"b", None, ONE)]
+    assert choice.with_besides(more).found == [choice.found[0], more[1]]

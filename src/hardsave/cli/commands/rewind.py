@@ -20,7 +20,7 @@ from hardsave.errors import HardsaveError, Misuse
 
 if TYPE_CHECKING:
     from hardsave.agents.conversation import Resumption
-    from hardsave.vault.restoring import FileChanges
+    from hardsave.vault.restore_plan import FileChanges
 
 _NAMED = 20  # paths that a message names
 

@@ -16,7 +16,7 @@ from hardsave.cli.render.messages import Message
 if TYPE_CHECKING:  # they take longer to import than all that draws
     from hardsave.vault.files import LeftOut
     from hardsave.vault.repository import GitChanges
-    from hardsave.vault.restoring import FileChanges
+    from hardsave.vault.restore_plan import FileChanges
     from hardsave.vault.rollback import RolledBack
 
 SIGNS = {"+": "added", "~": "changed", "-": "removed"}

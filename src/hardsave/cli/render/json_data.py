@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.diff import FileDiff
     from hardsave.vault.files import GitState, LeftOut
     from hardsave.vault.repository import GitChanges
-    from hardsave.vault.restoring import FileChanges
+    from hardsave.vault.restore_plan import FileChanges
 
 
 def checkpoint(one: "Checkpoint") -> dict[str, Any]:

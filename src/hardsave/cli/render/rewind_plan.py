@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from hardsave.vault.choosing import Kept
-    from hardsave.vault.restoring import FileChanges
+    from hardsave.vault.restore_plan import FileChanges
 
 What = Literal["all", "state", "files"]
 Scope = Literal["mine", "everyone"]

@@ -1,0 +1,37 @@
+"""The pages use words that an engineer would search for, and sentences that name their subject."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import DOCS, PAGES, ROOT, prose
+
+# Words that hide which process, caller or file is meant; and private names of standard things.
+HIDING = "somebody nobody whoever whatever anybody someone everybody"
+PRIVATE = (
+    "resident residents standby desk reception seat seats guest guests sitter meeting meetings "
+    "handover tether tethers vigil glance twins footing bury buried burying"
+)
+WORD = re.compile(rf"\b({'|'.join((HIDING + ' ' + PRIVATE).split())})\b", re.IGNORECASE)
+STANDARD = re.compile(r"resident memory|`[^`\n]*`")  # as the kernel has it; names of code and files
+
+WRITTEN = [
+    page for page in PAGES if page not in (ROOT / "CHANGELOG.md", DOCS / "reference.md")
+]  # the one is history, the other is made of docstrings
+
+
+def unclear(text: str) -> list[str]:
+    return WORD.findall(STANDARD.sub("", text))
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_has_no_private_words(page: Path) -> None:
+    assert unclear(prose(page)) == []
+
+
+def test_the_search_for_words_finds_some_and_knows_the_standard_ones() -> None:
+    assert unclear("Whoever has a seat; `attempt.tether()` and resident memory") == [
+        "Whoever",
+        "seat",
+    ]
