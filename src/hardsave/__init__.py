@@ -136,7 +136,6 @@ _HOMES = {
     "hardsave.vault.workspace": ("Fork", "Watching", "Workspace", "WorkspaceStatus"),
     "hardsave.workspace.gitcommits": ("GitCommit",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _CALLED = {"open": "open_vault", "repair": "repair_store"}  # there, where `open` is Python's own
 
 __all__ = [
@@ -229,7 +228,7 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would take every name for one that is there
 
     def __getattr__(name: str) -> object:
-        """What was not asked for before. The next time it is here."""
+        """A name that is asked for the first time. The next time it is here."""
         import importlib
 
         if name == "aio":
@@ -239,8 +238,9 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
 
             return version("hardsave")
         there = _CALLED.get(name, name)
-        if name not in __all__ or there not in _HOME_OF:
+        home = next((home for home, names in _HOMES.items() if there in names), None)
+        if name not in __all__ or home is None:
             raise AttributeError(f"module 'hardsave' has no attribute {name!r}")
-        found = getattr(importlib.import_module(_HOME_OF[there]), there)
+        found = getattr(importlib.import_module(home), there)
         globals()[name] = found
         return found
