@@ -11,7 +11,7 @@ import pytest
 from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import CheckpointRecord
 from hardsave.stores.base import Batch, ObjectsGone
-from hardsave.stores.sqlite import SqliteStore, footing
+from hardsave.stores.sqlite import SqliteStore, file_identity
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.round import Item, Round
 from hardsave.testing.batches import Line, an_entry, an_object, but, some_objects, trace
@@ -42,11 +42,11 @@ class Together:
         self.failing -= bool(fails)
         if not fails:
             return self._transact(items)
-        real, footing.status_of = footing.status_of, lambda path: None
+        real, file_identity.status_of = file_identity.status_of, lambda path: None
         try:
             return self._transact(items)
         finally:
-            footing.status_of = real
+            file_identity.status_of = real
 
     def commit(self, *batches: Batch) -> list[int | Exception]:
         """Commit all of them in one round; what each was answered."""

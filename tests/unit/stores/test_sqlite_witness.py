@@ -15,10 +15,10 @@ import pytest
 
 import hardsave
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
-from hardsave.stores.sqlite import SqliteStore, copier, footing, writer
+from hardsave.stores.sqlite import SqliteStore, copier, file_identity, writer
 from hardsave.stores.sqlite.connection import PAGE_BYTES, wal_bytes_of
 from hardsave.stores.sqlite.copier import Copier
-from hardsave.stores.sqlite.footing import Footing
+from hardsave.stores.sqlite.file_identity import FileIdentity
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.stores.sqlite.mark import Mark
 from hardsave.stores.sqlite.merge import Merger
@@ -234,7 +234,7 @@ def test_a_mark_that_cannot_be_written_is_reported_and_stops_nobody(
     store.close()
 
 
-@pytest.mark.parametrize("where", ["_mark.write", "_writer._footing.check"])
+@pytest.mark.parametrize("where", ["_mark.write", "_writer._file_identity.check"])
 def test_an_alarm_that_goes_off_in_a_save_is_no_failing_disk(
     path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -467,14 +467,14 @@ def test_room_that_is_given_back_piece_by_piece_is_no_reason_to_stop(
     store = SqliteStore(worn)
     line = Line(store, "more")
     line.save()
-    look, pieces = Footing.check, [1, 2, 3]
+    look, pieces = FileIdentity.check, [1, 2, 3]
 
-    def check(footing: Footing) -> None:
+    def check(file_identity: FileIdentity) -> None:
         if pieces and pieces.pop():
-            footing._bytes += 1  # somebody has made it shorter since
-        look(footing)
+            file_identity._bytes += 1  # somebody has made it shorter since
+        look(file_identity)
 
-    monkeypatch.setattr(Footing, "check", check)
+    monkeypatch.setattr(FileIdentity, "check", check)
     line.save()
     assert not pieces
     store.close()
@@ -559,13 +559,13 @@ def test_a_store_that_is_copied_over_while_open_acknowledges_nothing(
 def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """What looks at every page have found."""
     looks: list[bool] = []
-    is_sound = footing._is_sound
+    is_sound = file_identity._is_sound
 
     def look(connection: apsw.Connection) -> bool:
         looks.append(is_sound(connection))
         return looks[-1]
 
-    monkeypatch.setattr(footing, "_is_sound", look)
+    monkeypatch.setattr(file_identity, "_is_sound", look)
     return looks
 
 
@@ -596,10 +596,10 @@ def test_a_store_whose_time_was_changed_is_looked_at_and_as_good_as_before(
     store = SqliteStore(worn)
     line = Line(store, "more")
     line.save()
-    for moment in range(2 * footing.ALARMS):
+    for moment in range(2 * file_identity.ALARMS):
         os.utime(worn, (moment, moment))
         line.save()
-    assert looks == [True] * footing.ALARMS
+    assert looks == [True] * file_identity.ALARMS
     store.close()
 
 
@@ -696,14 +696,14 @@ def test_a_wal_that_is_cut_while_a_commit_returns_is_found_out_by_the_next(
     store = SqliteStore(path)
     line = Line(store)
     line.save()
-    committed = Footing.committed
+    committed = FileIdentity.committed
 
-    def cut_first(footing: Footing, connection: apsw.Connection) -> None:
+    def cut_first(file_identity: FileIdentity, connection: apsw.Connection) -> None:
         cut_wal(path, 0)
-        committed(footing, connection)
+        committed(file_identity, connection)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Footing, "committed", cut_first)
+        patch.setattr(FileIdentity, "committed", cut_first)
         line.save()
     with pytest.raises(Corrupt, match="was cut"):
         store.commit(line.next())
@@ -726,7 +726,7 @@ def test_a_long_wal_is_moved_into_the_file_by_whoever_commits(moving: SqliteStor
     frames = []
     for _ in range(60):
         line.save()
-        frames.append(moving._writer._footing.frames)
+        frames.append(moving._writer._file_identity.frames)
     assert max(frames) < 50
     assert frames[-1] < frames[frames.index(max(frames))]  # it has begun anew
     assert os.path.getsize(moving.path + "-wal") == wal_bytes_of(max(frames))
@@ -740,7 +740,7 @@ def test_a_file_is_known_to_be_as_long_as_it_has_become(moving: SqliteStore) -> 
     for _ in range(60):
         line.save()
         sizes.add(os.path.getsize(moving.path))
-        assert moving._writer._footing._bytes == max(sizes)
+        assert moving._writer._file_identity._bytes == max(sizes)
     assert len(sizes) > 2
 
 
@@ -753,10 +753,10 @@ def test_a_wal_that_somebody_reads_grows_on_and_begins_anew_afterwards(
         reader.execute("SELECT * FROM checkpoints").fetchall()
         for _ in range(20):
             line.save()
-        assert moving._writer._footing.frames > 60  # nobody may begin it anew meanwhile
+        assert moving._writer._file_identity.frames > 60  # nobody may begin it anew meanwhile
     for _ in range(2):
         line.save()
-    assert moving._writer._footing.frames < 30
+    assert moving._writer._file_identity.frames < 30
     assert not caplog.records
 
 
@@ -769,4 +769,6 @@ def test_what_was_told_of_a_wal_does_not_count_once_it_was_emptied(moving: Sqlit
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     for _ in range(2):
         moving.commit(again)  # which is there, and writes nothing
-        assert moving._writer._footing._wal_bytes == os.path.getsize(moving.path + "-wal") == 0
+        assert (
+            moving._writer._file_identity._wal_bytes == os.path.getsize(moving.path + "-wal") == 0
+        )

@@ -9,7 +9,7 @@ import pytest
 
 from hardsave.errors import Conflict, Unavailable
 from hardsave.stores.base import Batch, Changes
-from hardsave.stores.sqlite import SqliteStore, footing
+from hardsave.stores.sqlite import SqliteStore, file_identity
 from hardsave.testing.batches import Line, a_note, an_entry, an_object, but, operate
 
 
@@ -95,7 +95,7 @@ def test_a_save_that_failed_leaves_no_gap(
     line = Line(store)
     line.save()
     with monkeypatch.context() as broken:
-        broken.setattr(footing, "status_of", lambda path: None)
+        broken.setattr(file_identity, "status_of", lambda path: None)
         with pytest.raises(Unavailable):
             line.save()
     assert line.save().number == 2
@@ -123,7 +123,7 @@ def test_a_timeline_of_a_save_that_failed_is_not_taken_for_one(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(footing, "status_of", lambda path: None)
+        broken.setattr(file_identity, "status_of", lambda path: None)
         with pytest.raises(Unavailable):
             Line(store, "lost").save()
     Line(store, "kept").save()  # which now has the row that the other one would have had

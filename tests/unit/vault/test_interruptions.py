@@ -18,7 +18,7 @@ from hardsave.objects.records import TimelineRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.memory import MemoryStore
 from hardsave.stores.registry import sqlite_path
-from hardsave.stores.sqlite import footing
+from hardsave.stores.sqlite import file_identity
 from hardsave.vault import line as line_module
 from hardsave.vault import saving
 from hardsave.vault.line import Timeline
@@ -425,7 +425,7 @@ def test_after_a_disk_that_was_full_for_all_writers_everybody_goes_on(
 
     for turn in range(8):
         with monkeypatch.context() as broken:
-            broken.setattr(footing, "status_of", lambda path: None)  # as if it were replaced
+            broken.setattr(file_identity, "status_of", lambda path: None)  # as if it were replaced
             assert all(isinstance(answer, Unavailable) for answer in at_once(turn))
         assert {type(answer) for answer in at_once(turn)} == {hardsave.Checkpoint}
     for number, line in enumerate(lines):

@@ -30,7 +30,7 @@ def agent(store: str, folder: str) -> None:
         with vault.tasks.attempt(TASK) as attempt:
             for each in list(work.iterdir()):
                 shutil.rmtree(each) if each.is_dir() else each.unlink()
-            attempt.step("mail", print, "    told everybody that it is clean now")
+            attempt.step("mail", print, "    told the team that it is clean now")
             line.save({"turn": 4}, workspace=work, description="cleaned up")
             print("    deleted everything", flush=True)
             time.sleep(60)  # and then it is killed

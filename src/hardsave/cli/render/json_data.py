@@ -33,7 +33,7 @@ def checkpoint(one: "Checkpoint") -> dict[str, Any]:
         "status": one.status,
         "description": one.description,
         "metadata": json_ready(one.metadata),
-        "snapshot": None if files is None else files.id,
+        "files_id": None if files is None else files.id,
         "workspace": None if files is None else files.workspace,
         "git": git(one.git),
         "not_captured": left_out(one.not_captured),

@@ -21,7 +21,7 @@ from hardsave.stores.sqlite import backup, drafts, feeding, rewriting, room
 from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.connection import in_our_words, wal_bytes, wal_bytes_of
 from hardsave.stores.sqlite.feeding import Outdated
-from hardsave.stores.sqlite.footing import status_of
+from hardsave.stores.sqlite.file_identity import status_of
 from hardsave.stores.sqlite.lock import is_at
 from hardsave.stores.sqlite.writer import Writer
 

@@ -21,7 +21,7 @@ from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import backup, drafts, ledger, packs, rewriting
 from hardsave.stores.sqlite.connection import translated, wal_bytes_of
 from hardsave.stores.sqlite.cramped import Cramped
-from hardsave.stores.sqlite.footing import Changed, Footing, IndexGone, WalGone
+from hardsave.stores.sqlite.file_identity import Changed, FileIdentity, IndexGone, WalGone
 from hardsave.stores.sqlite.group import Group, Ticket
 from hardsave.stores.sqlite.index import Index
 from hardsave.stores.sqlite.known import Known, Standing
@@ -65,8 +65,8 @@ class Writer:
         self._wrong: Corrupt | None = None  # the store is damaged
         self._is_doubtful = False  # a connection that failed may have fallen back to reading only
         self._is_unmarked = False  # the last mark could not be written
-        self._footing = Footing(path)
-        self._footing.follow(connection)
+        self._file_identity = FileIdentity(path)
+        self._file_identity.follow(connection)
         self._group: Group[Item, int] = Group(self._run)
         self._index = index
         self._known = Known()
@@ -133,11 +133,11 @@ class Writer:
     @property
     def wal_bytes(self) -> int:
         """How long the WAL was at the last commit of this process."""
-        return wal_bytes_of(self._footing.frames)
+        return wal_bytes_of(self._file_identity.frames)
 
     def is_in_place(self) -> bool:
         """Whether the path still leads to the file that was opened."""
-        return self._footing.is_in_place()
+        return self._file_identity.is_in_place()
 
     def _submit(self, item: Item) -> int:
         for _ in range(REPEATS):
@@ -198,9 +198,9 @@ class Writer:
         self._connection.close()
         self._connection = self._reopen()
         self._cursor = self._connection.cursor()
-        self._footing.follow(self._connection)
+        self._file_identity.follow(self._connection)
         self._known.standing = Standing()  # a new connection counts anew
-        self._footing.reopened(self._connection, self._reopen)
+        self._file_identity.reopened(self._connection, self._reopen)
         self._is_doubtful = self._is_wal_left = False
 
     def _transact_on_whole_files(self, items: Sequence[Item]) -> Round:
@@ -211,8 +211,8 @@ class Writer:
             except Changed:  # perhaps by somebody who gives much room back, piece by piece
                 self._accept_changes()
             else:
-                self._footing.committed(self._connection)
-                if self._footing.frames >= self.long_wal:
+                self._file_identity.committed(self._connection)
+                if self._file_identity.frames >= self.long_wal:
                     self._move_wal()
                 return done
         raise Unavailable(f"{self.path} was changed {REPEATS} times meanwhile; repeat it")
@@ -222,7 +222,7 @@ class Writer:
             self._lock.close()
             _acquire(self._lock)
         try:
-            self._footing.changed(self._connection, self._reopen)
+            self._file_identity.changed(self._connection, self._reopen)
         except Corrupt as error:
             self._wrong = error
             raise
@@ -236,7 +236,7 @@ class Writer:
             pass  # another process is at it
         except apsw.Error:
             log(__name__).warning("the WAL of %s stays as it is", self.path, exc_info=True)
-        self._footing.moved(self._connection)
+        self._file_identity.moved(self._connection)
 
     def _transact(self, items: Sequence[Item]) -> Round:
         connection = self._connection
@@ -247,7 +247,7 @@ class Writer:
         try:
             self._begin(cursor)
             work.run()
-            self._footing.check()
+            self._file_identity.check()
             cursor.execute("COMMIT")
         except BaseException as error:
             if connection.in_transaction:

@@ -39,7 +39,7 @@ class Changed(Exception):
     given back, as it should be, or somebody has done it who does not know what he does."""
 
 
-class Footing:
+class FileIdentity:
     """Of one file that is open."""
 
     def __init__(self, path: str) -> None:
