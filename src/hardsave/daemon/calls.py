@@ -8,7 +8,7 @@ that is decided in `daemon.attribution`.
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -185,22 +185,40 @@ def _changes(root: str, files: FileDiff, after: float, now: float) -> Iterator[C
     """When each path was changed, as far as the file system tells."""
     paths: list[tuple[str, bool]] = [(path, True) for path in (*files.added, *files.changed)]
     paths += [(path, False) for path in files.removed]
+    added = frozenset(files.added)
     for number, (path, is_there) in enumerate(paths):
         if number >= _MANY_PATHS:
             yield Change(path, after, now)
         elif is_there:
-            yield _changed(path, os.path.join(root, path), after, now)
+            yield _changed(path, root, added, after, now)
         else:
-            yield Change(path, after, _removed_before(os.path.join(root, path), root, now))
+            before = _removed_before(os.path.join(root, path), root, now)
+            yield Change(path, after, before if before >= after else now)
 
 
-def _changed(path: str, place: str, after: float, now: float) -> Change:
-    """A file's status time is that of its last change; a directory's that of any change in it."""
+def _changed(path: str, root: str, added: Set[str], after: float, now: float) -> Change:
+    """A file's status time is that of its last change; a directory's that of any change in it. A
+    file that is older than the head has come along with a directory that was moved here, or was
+    changed while the head was saved."""
     with suppress(OSError):
+        place = os.path.join(root, path)
         at = os.lstat(place).st_ctime
-        if not os.path.isdir(place) and after - _SKEW_SECONDS <= at <= now + _SKEW_SECONDS:
+        is_told = not os.path.isdir(place) and after - _SKEW_SECONDS <= at <= now + _SKEW_SECONDS
+        if is_told and at >= after - _GRAIN_SECONDS:
             return Change(path, at - _GRAIN_SECONDS, at + _GRAIN_SECONDS)
+        moved = _moved_along(path, root, added)
+        if is_told and moved >= after:
+            return Change(path, after, min(moved + _GRAIN_SECONDS, now))
+        if is_told:
+            return Change(path, at - _GRAIN_SECONDS, now)
     return Change(path, after, now)
+
+
+def _moved_along(path: str, root: str, added: Set[str]) -> float:
+    """The last change of the directories that a path is new together with: it has come before."""
+    above = (path[:at] for at, letter in enumerate(path) if letter == "/")
+    new = (each for each in above if each in added)
+    return max((os.lstat(os.path.join(root, each)).st_ctime for each in new), default=0.0)
 
 
 def _removed_before(place: str, root: str, now: float) -> float:

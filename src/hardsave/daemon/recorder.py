@@ -48,6 +48,9 @@ class Conversation(Protocol):
         """Whether something was said that is not saved yet, and nothing more for a moment. Asked
         often."""
 
+    def look(self) -> None:
+        """See where the agent writes, so that its calls are known before a change is told of."""
+
     def now(self, head: hardsave.Checkpoint | None) -> Said:
         """What was said up to now."""
 
@@ -61,6 +64,9 @@ class _NoConversation:
 
     def is_due(self) -> bool:
         return False
+
+    def look(self) -> None:
+        pass
 
     def now(self, head: hardsave.Checkpoint | None) -> Said:
         return Said(None, {})
@@ -211,6 +217,7 @@ class Recorder:
 
     def end(self) -> None:
         """Save for the last time."""
+        self._look()
         self._save("ended", self._made_by() if self._calls.is_known else NOTHING)
         if not self.has_lost_store:
             self._missed.ended(self._conversation.why_unsaved(has_worked=self._has_worked))
@@ -230,6 +237,7 @@ class Recorder:
                 return
             files = self._workspace.status(head.id).files
             if files:
+                self._look()
                 self._has_worked = self._has_worked or is_burst
                 self._save("running", self._calls.about_burst(files, head_moment(head)))
         except HardsaveError as error:
@@ -248,12 +256,18 @@ class Recorder:
         return NOTHING
 
     def _is_more_said(self) -> bool:
+        return bool(self._heard(self._conversation.is_due))
+
+    def _look(self) -> None:
+        self._heard(self._conversation.look)
+
+    def _heard(self, listen: Callable[[], bool | None]) -> bool | None:
         try:
-            return self._conversation.is_due()
+            return listen()
         except Exception:  # noqa: BLE001 # ours; files are saved all the same
             _log.exception("nothing more of the conversation is saved")
             self._conversation = NO_CONVERSATION
-            return False
+            return None
 
     def _save(self, status: str, made_by: About = NOTHING) -> None:
         try:

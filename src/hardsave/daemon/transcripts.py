@@ -154,6 +154,11 @@ class TranscriptTail:
         self._judged = self._size
         return self._has_message(self._paths[session])
 
+    def look(self) -> None:
+        """Which transcript is the agent's own: there its calls stand."""
+        if not self._is_over and not self._calls.has_hooks:
+            self._look()
+
     def _has_settled(self, size: int, now: float) -> bool:
         if size == self._judged:
             return False

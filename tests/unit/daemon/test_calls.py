@@ -116,6 +116,44 @@ def test_a_file_that_was_moved_here_may_be_of_each_call_since_the_last_save(told
     assert {each.id for each in found.calls} == {"one", "two"}
 
 
+def test_what_comes_along_with_a_directory_is_of_the_call_that_has_moved_it(told: Told) -> None:
+    """Its own time is that of the call before, which has made it and was saved since."""
+    (told.work / "d").mkdir()
+    (told.work / "d" / "f").touch()
+    made = (told.work / "d" / "f").stat().st_ctime
+    time.sleep(0.1)
+    told.call("made it", made - 1)
+    told.result("made it", made + 0.02)
+    told.call("moved it", made + 0.06)
+    (told.work / "d").rename(told.work / "e")
+    told.log.source(CLAUDE_CODE, "s", str(told.transcript))
+    files = FileDiff(added=("e", "e/f"), removed=("d", "d/f"))
+    (found,) = told.log.verdicts(files, made + 0.05, time.time())
+    assert [each.id for each in found.calls] == ["moved it"]
+
+
+def test_what_was_changed_while_the_head_was_saved_may_be_of_the_call_before(told: Told) -> None:
+    (told.work / "f").touch()
+    at = (told.work / "f").stat().st_ctime
+    told.call("one", at - 1)
+    told.result("one", at + 0.02)
+    told.call("two", at + 0.2)
+    told.log.source(CLAUDE_CODE, "s", str(told.transcript))
+    (found,) = told.log.verdicts(FileDiff(changed=("f",)), at + 0.1, at + 0.3)
+    assert [each.id for each in found.calls] == ["one", "two"]
+
+
+def test_what_a_directory_has_replaced_was_removed_since_the_head(told: Told) -> None:
+    """The time of the directory is that of the one that has taken its place."""
+    at = time.time()
+    (told.work / "d").mkdir()
+    os.utime(told.work / "d", (at - 1000, at - 1000))
+    told.call("one", at - 5)
+    told.log.source(CLAUDE_CODE, "s", str(told.transcript))
+    (found,) = told.log.verdicts(FileDiff(removed=("d/f",)), at - 10, at)
+    assert [each.id for each in found.calls] == ["one"]
+
+
 def test_hooks_alone_tell_when_a_call_ran(told: Told) -> None:
     """Codex says before a call, too; a transcript may be out of reach."""
     now = time.time()

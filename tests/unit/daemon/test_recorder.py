@@ -207,6 +207,9 @@ class Scripted:
     def is_due(self) -> bool:
         raise RuntimeError("out of order")
 
+    def look(self) -> None:
+        pass
+
     def now(self, head: hardsave.Checkpoint | None) -> Said:
         self.heads.append(0 if head is None else head.seq)
         found = self._said.pop(0)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -356,6 +357,25 @@ def test_the_transcript_of_an_agent_that_is_known_is_read_until_a_hook_calls(
 
     assert conversation("bash") is NO_CONVERSATION
     assert conversation("/usr/bin/claude") is not NO_CONVERSATION
+
+
+def test_a_change_in_the_first_call_of_an_agent_is_told_of_that_call(stage: Stage) -> None:
+    """The transcript is as new as the change: it was never looked at before."""
+    calls = CallLog(str(stage.project))
+    talk, work = stage.listen(calls=calls), stage.vault.workspace(stage.project)
+    daemon = Recorder(stage.line, work, ["x"], NoMissedSaves(), talk, calls=calls)
+    daemon.begin()
+    stage.write(ONE, "do it")
+    block = {"type": "tool_use", "id": "one", "name": "Bash", "input": {"command": "touch made"}}
+    moment = datetime.now(UTC).isoformat()
+    stage.add(ONE, {"role": "assistant", "content": [block]}, timestamp=moment)
+    (stage.project / "made").touch()
+    daemon.save_changes(is_burst=True)
+    head = stage.line.head
+    assert head is not None
+    (told,) = head.metadata["changed_by"]
+    assert [each["tool_use_id"] for each in told["calls"]] == ["one"]
+    assert told["paths"] == ["made"]
 
 
 def test_once_a_hook_calls_nothing_more_is_read(stage: Stage) -> None:
