@@ -28,12 +28,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from hardsave import config
 from hardsave.agents import events
 from hardsave.agents.events import Event
 from hardsave.tuples import NamedTuple
+
+if TYPE_CHECKING:  # which a hook without a daemon does without
+    from hardsave.agents.tools import Work
 
 PROJECT_SUFFIX = "_PROJECT_DIR"
 """What the variable ends with that tells a hook its project: hooks hand these on to the daemon
@@ -215,6 +218,23 @@ class AgentSpec(ABC):
     def untrusted_hooks(self, settings_file: Path) -> list[str]:
         """The events of our hooks in a file that it leaves out until its user trusts them."""
         return []
+
+    # Calls of its tools
+
+    runs_in_order: ClassVar[bool] = False
+    """Whether a call that edits or runs a command begins only when all that the model has asked for
+    before have ended: the transcript has those of one answer together."""
+
+    def work(self, given: Any) -> "Work":
+        """What a call is to do, by its input: by names that most tools have in common."""
+        from hardsave.agents import tools  # which a hook without a daemon does without
+
+        return tools.by_keys(given)
+
+    def left_running(self, line: bytes) -> Iterable[tuple[str, bool]]:
+        """The calls of which this line of a transcript says that their commands go on in the
+        background (True), or that these have ended there (False)."""
+        return ()
 
     # Transcripts
 

@@ -6,25 +6,18 @@ tools is known by its path as well; so only what was made while several commands
 a command has left in the background.
 """
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hardsave.agents.tools import Kind, Work
 from hardsave.tuples import NamedTuple
 
 NEXT = "during the next tool"  # where it is not known which call was running
-_COMMANDS = ("command", "cmd")
-_FILES = ("file_path", "path", "notebook_path")
-_CONTENTS = ("content", "new_string", "new_source", "edits", "old_string")
-_QUESTIONS = ("pattern", "query", "url", "todos")
-_PATCH = "*** Begin Patch"
-_PATCHED = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
 _MANY_CALLS = 200  # that have ended, of which the oldest are forgotten
 _NAMED = 20  # paths that a checkpoint names for a call
 _LONGEST_TARGET = 150  # characters
 _LONGEST_DESCRIPTION = 200
-_EDITS, _RUNS, _OTHER, _TOUCHES, _READS = range(5)  # how likely a call of this kind changes a file
 
 
 class Call(NamedTuple):
@@ -33,10 +26,12 @@ class Call(NamedTuple):
     id: str
     tool: str
     target: str = ""  # the command, or the file
-    kind: int = _OTHER
+    kind: Kind = Kind.OTHER
     paths: tuple[str, ...] = ()  # that it may change, if its input says so
     began: float | None = None  # in seconds since 1970; None: unknown
     ended: float | None = None  # None: it is running
+    goes_on: bool = False  # whether its command has not ended with it
+    behind: str = ""  # the call before whose end it does not begin
 
     def __str__(self) -> str:
         return f"{self.tool}: {self.target}" if self.target else self.tool
@@ -44,7 +39,7 @@ class Call(NamedTuple):
     def ran_during(self, after: float, before: float) -> bool:
         """Whether it was running at any moment between two."""
         return (self.began is None or self.began <= before) and (
-            self.ended is None or self.ended >= after
+            self.ended is None or self.goes_on or self.ended >= after
         )
 
 
@@ -63,26 +58,11 @@ class Verdict(NamedTuple):
     calls: tuple[Call, ...]
 
 
-def call(id: str, tool: str, given: Any, directory: str = "") -> Call:
-    """What the input of a call says about it. Paths are made relative to a directory."""
-    given = _mapping(given)
-    if isinstance(given, str):
-        patched = _patched(given)
-        return _of_files(id, tool, patched, directory, _EDITS) if patched else Call(id, tool)
-    for key in _COMMANDS:
-        if found := _words(given.get(key)):
-            patched = _patched(found)
-            if patched:
-                return _of_files(id, tool, patched, directory, _EDITS)
-            return Call(id, tool, " ".join(found.split())[:_LONGEST_TARGET], _RUNS)
-    if patched := _patched(_words(given.get("input")) or ""):
-        return _of_files(id, tool, patched, directory, _EDITS)
-    for key in _FILES:
-        if path := _words(given.get(key)):
-            kind = _EDITS if any(each in given for each in _CONTENTS) else _TOUCHES
-            return _of_files(id, tool, [path], directory, kind)
-    is_question = any(key in given for key in _QUESTIONS)
-    return Call(id, tool, kind=_READS if is_question else _OTHER)
+def call(id: str, tool: str, work: Work, directory: str = "") -> Call:
+    """A call of this work. Paths are made relative to a directory."""
+    paths = [os.path.relpath(os.path.join(directory, path), directory) for path in work.paths]
+    target = ", ".join(paths)[:_LONGEST_TARGET] if paths else work.target
+    return Call(id, tool, target, work.kind, tuple(paths))
 
 
 def attributed(changes: Iterable[Change], calls: Sequence[Call]) -> list[Verdict]:
@@ -96,7 +76,7 @@ def attributed(changes: Iterable[Change], calls: Sequence[Call]) -> list[Verdict
 def candidates(change: Change, calls: Sequence[Call]) -> tuple[Call, ...]:
     """Of the calls that were running, those of the kind that is most likely to change this path."""
     running = [each for each in calls if each.ran_during(change.after, change.before)]
-    for kind in (_EDITS, _RUNS, _OTHER, _TOUCHES):
+    for kind in (Kind.EDITS, Kind.RUNS, Kind.OTHER, Kind.TOUCHES):
         found = [each for each in running if each.kind == kind and _may_change(each, change.path)]
         if found:
             return tuple(found)
@@ -105,7 +85,7 @@ def candidates(change: Change, calls: Sequence[Call]) -> tuple[Call, ...]:
 
 def _may_change(call: Call, path: str) -> bool:
     """A directory that has come or gone with a file counts as its path."""
-    if call.kind in (_RUNS, _OTHER):
+    if call.kind in (Kind.RUNS, Kind.OTHER):
         return True
     return any(each == path or each.startswith(f"{path}/") for each in call.paths)
 
@@ -156,8 +136,11 @@ class Calls:
         """A call that began at a moment. Told twice, by a hook and by a transcript, the earlier
         moment counts, and what is known of its input stays."""
         known = self._calls.get(one.id, one)
-        known = one._replace(began=known.began, ended=known.ended) if one.target else known
-        self._calls[one.id] = known._replace(began=_earlier(known.began, at))
+        if one.target:
+            known = known._replace(tool=one.tool, target=one.target, kind=one.kind, paths=one.paths)
+        self._calls[one.id] = known._replace(
+            began=_earlier(known.began, at), behind=one.behind or known.behind
+        )
         self._sessions[one.id] = session
 
     def end(self, id: str, at: float) -> None:
@@ -166,6 +149,16 @@ class Calls:
             self._calls[id] = known._replace(ended=_earlier(known.ended, at))
             self._forget()
 
+    def leave_running(self, id: str) -> None:
+        """It has ended, and its command goes on in the background."""
+        if (known := self._calls.get(id)) is not None:
+            self._calls[id] = known._replace(goes_on=True)
+
+    def end_in_background(self, id: str, at: float) -> None:
+        known = self._calls.get(id)
+        if known is not None and known.goes_on:
+            self._calls[id] = known._replace(goes_on=False, ended=at)
+
     def end_all(self, session: str, at: float) -> None:
         """Where a turn begins or ends no call of a session is running."""
         for id, known in list(self._calls.items()):
@@ -173,13 +166,25 @@ class Calls:
                 self.end(id, at)
 
     def during(self, after: float, before: float) -> list[Call]:
-        return [each for each in self._calls.values() if each.ran_during(after, before)]
+        found = (self._in_order(each) for each in self._calls.values())
+        return [each for each in found if each is not None and each.ran_during(after, before)]
+
+    def _in_order(self, one: Call) -> Call | None:
+        """With the moment at which it can have begun; None if it has not, though it is asked for.
+        What edits or runs a command waits for the call that was asked for before it."""
+        before = self._calls.get(one.behind)
+        if before is None or one.kind not in (Kind.EDITS, Kind.RUNS):
+            return one
+        if before.ended is None:
+            return None if one.ended is None else one
+        return one._replace(began=max(one.began or 0.0, before.ended))
 
     def is_running(self) -> bool:
         return any(each.ended is None for each in self._calls.values())
 
     def _forget(self) -> None:
-        ended = [id for id, each in self._calls.items() if each.ended is not None]
+        past = [id for id, each in self._calls.items() if each.ended is not None]
+        ended = [id for id in past if not self._calls[id].goes_on]
         for id in ended[:-_MANY_CALLS]:
             del self._calls[id]
             self._sessions.pop(id, None)
@@ -187,35 +192,3 @@ class Calls:
 
 def _earlier(one: float | None, other: float | None) -> float | None:
     return min((each for each in (one, other) if each is not None), default=None)
-
-
-def _mapping(given: Any) -> Mapping[str, Any] | str:
-    """The input of a call as a mapping, or the text that it is."""
-    if isinstance(given, str):
-        try:
-            loaded = json.loads(given)
-        except (ValueError, RecursionError):
-            return given
-        return loaded if isinstance(loaded, dict) else given
-    return given if isinstance(given, Mapping) else {}
-
-
-def _words(found: Any) -> str:
-    if isinstance(found, Sequence) and not isinstance(found, str | bytes):
-        return " ".join(each for each in found if isinstance(each, str))
-    return found if isinstance(found, str) else ""
-
-
-def _patched(text: str) -> list[str]:
-    """The files that a patch names."""
-    if _PATCH not in text:
-        return []
-    lines = text.splitlines()
-    return [
-        line.removeprefix(begin) for line in lines for begin in _PATCHED if line.startswith(begin)
-    ]
-
-
-def _of_files(id: str, tool: str, paths: Sequence[str], directory: str, kind: int) -> Call:
-    own = tuple(os.path.relpath(os.path.join(directory, path), directory) for path in paths)
-    return Call(id, tool, ", ".join(own)[:_LONGEST_TARGET], kind, own)

@@ -41,6 +41,7 @@ class CallLog:
         self._calls = Calls()
         self._offsets: dict[str, int] = {}
         self._sources: dict[str, tuple[AgentSpec, str]] = {}  # by session: its transcript
+        self._last: dict[str, str] = {}  # by session: the call that stands last in its transcript
         self._hooks_done = 0
         self.has_hooks = False  # whether one has called on the timeline of the run
 
@@ -58,14 +59,15 @@ class CallLog:
             if event.name in _TURNS and event.subagent is None:
                 self._calls.end_all(event.session, at)
             if event.tool_use_id is not None:
-                self._tool(event, at)
+                self._tool(agent, event, at)
             for id in event.batch:
                 self._calls.end(id, at)
 
-    def _tool(self, event: Event, at: float) -> None:
+    def _tool(self, agent: AgentSpec, event: Event, at: float) -> None:
         assert event.tool_use_id is not None
         tool = ", ".join(event.tools)
-        one = attribution.call(event.tool_use_id, tool, event.tool_input, self._workspace)
+        work = agent.work(event.tool_input)
+        one = attribution.call(event.tool_use_id, tool, work, self._workspace)
         self._calls.begin(one, event.session, at if event.name == "PreToolUse" else None)
         if event.name != "PreToolUse":
             self._calls.end(event.tool_use_id, at)
@@ -109,9 +111,16 @@ class CallLog:
         self._offsets[path] = start + sum(len(line) + 1 for line in lines)
         for line in lines:
             for kind, block in _blocks(agent, line):
-                self._note(session, kind, block, _moment(agent, line))
+                self._note(agent, session, kind, block, _moment(agent, line))
+            for id, goes_on in agent.left_running(line):
+                if goes_on:
+                    self._calls.leave_running(id)
+                else:
+                    self._calls.end_in_background(id, _moment(agent, line))
 
-    def _note(self, session: str, kind: str, block: Mapping[str, Any], at: float) -> None:
+    def _note(
+        self, agent: AgentSpec, session: str, kind: str, block: Mapping[str, Any], at: float
+    ) -> None:
         if kind == _PROMPT:
             self._calls.end_all(session, at)  # among them one whose agent was killed, long ago
             return
@@ -119,8 +128,10 @@ class CallLog:
             self._calls.end(str(block.get("tool_use_id")), at)
             return
         id, tool = str(block.get("id")), str(block.get("name"))
-        one = attribution.call(id, tool, block.get("input"), self._workspace)
-        self._calls.begin(one, session, at)
+        one = attribution.call(id, tool, agent.work(block.get("input")), self._workspace)
+        behind = self._last.get(session, "") if agent.runs_in_order else ""
+        self._last[session] = id
+        self._calls.begin(one._replace(behind=behind), session, at)
 
     # What they have changed
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from hardsave.agents.tools import by_keys
 from hardsave.daemon import attribution
 from hardsave.daemon.attribution import Call, Calls, Change, Verdict, attributed, call, candidates
 
@@ -15,12 +14,12 @@ def ran(made: Call, began: float | None, ended: float | None) -> Call:
 
 
 def shell(id: str, began: float | None = 0, ended: float | None = None) -> Call:
-    return ran(call(id, "Bash", {"command": f"do {id}"}, WORK), began, ended)
+    return ran(call(id, "Bash", by_keys({"command": f"do {id}"}), WORK), began, ended)
 
 
 def edit(id: str, path: str, began: float = 0, ended: float | None = None) -> Call:
     given = {"file_path": f"{WORK}/{path}", "old_string": "a", "new_string": "b"}
-    return ran(call(id, "Edit", given, WORK), began, ended)
+    return ran(call(id, "Edit", by_keys(given), WORK), began, ended)
 
 
 def names(change: Change, *calls: Call) -> list[str]:
@@ -67,33 +66,15 @@ def test_a_tool_that_reads_is_not_held_for_what_a_command_does() -> None:
         ("Grep", {"pattern": "x", "path": "/project"}),
         ("WebSearch", {"query": "x"}),
     ]
-    readers = [ran(call(tool, tool, input, WORK), 0, 10) for tool, input in given]
+    readers = [ran(call(tool, tool, by_keys(input), WORK), 0, 10) for tool, input in given]
     assert names(Change("f", 5, 6), *readers, shell("one")) == ["one"]
     assert names(Change("g", 5, 6), *readers) == []
 
 
 def test_a_tool_of_which_nothing_is_known_counts_where_no_command_runs() -> None:
-    agent = ran(call("agent", "Task", {"prompt": "x"}, WORK), 0, 10)
+    agent = ran(call("agent", "Task", by_keys({"prompt": "x"}), WORK), 0, 10)
     assert names(Change("f", 5, 6), agent) == ["agent"]
     assert names(Change("f", 5, 6), agent, shell("one")) == ["one"]
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"input": "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch"},
-        '{"input": "*** Begin Patch\\n*** Update File: a\\n*** Move to: b\\n*** End Patch"}',
-        "*** Begin Patch\n*** Update File: a\n*** Move to: /project/b\n*** End Patch",
-        {"command": ["apply_patch", "*** Begin Patch\n*** Add File: a\n*** Delete File: b\n"]},
-    ],
-)
-def test_a_patch_names_the_files_that_it_changes(given: Any) -> None:
-    assert call("one", "apply_patch", given, WORK).paths == ("a", "b")
-
-
-@pytest.mark.parametrize("given", [None, 7, [], "no JSON", '["list"]', {"command": 7}, {}])
-def test_an_input_that_is_not_understood_says_nothing(given: Any) -> None:
-    assert call("one", "Tool", given, WORK) == Call("one", "Tool")
 
 
 def test_changes_of_the_same_calls_are_told_together() -> None:
@@ -146,6 +127,34 @@ def test_where_a_turn_ends_no_call_of_its_session_runs() -> None:
     calls.end("two", 6)
     assert not calls.is_running()
     calls.end("never begun", 7)
+
+
+def test_a_command_in_the_background_may_have_changed_what_changes_until_it_has_ended() -> None:
+    calls = Calls()
+    calls.begin(shell("left"), "s", 1)
+    calls.end("left", 2)
+    calls.leave_running("left")
+    calls.begin(shell("next"), "s", 3)
+    assert [each.id for each in calls.during(4, 5)] == ["left", "next"]
+    calls.end_all("s", 6)
+    assert not calls.is_running()  # no hook of its is to be waited for
+    assert [each.id for each in calls.during(7, 8)] == ["left"]
+    calls.end_in_background("left", 9)
+    calls.end_in_background("next", 10)  # which was none
+    assert [each.id for each in calls.during(8, 9)] == ["left"]
+    assert calls.during(10, 11) == []
+
+
+def test_of_calls_in_order_the_next_begins_when_the_one_before_has_ended() -> None:
+    calls = Calls()
+    for id, before in (("one", ""), ("two", "one"), ("three", "two")):
+        calls.begin(shell(id)._replace(behind=before), "s", 1)
+    assert [each.id for each in calls.during(2, 3)] == ["one"]
+    calls.end("one", 5)
+    assert [each.id for each in calls.during(2, 3)] == ["one"]
+    assert [each.id for each in calls.during(6, 7)] == ["two"]
+    calls.begin(Call("agent", "Task", behind="two"), "s", 1)  # which may run beside others
+    assert [each.id for each in calls.during(6, 7)] == ["two", "agent"]
 
 
 def test_old_calls_are_forgotten_and_running_ones_are_not() -> None:

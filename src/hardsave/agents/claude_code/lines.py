@@ -66,6 +66,8 @@ LEFT_OUT = frozenset(
     }
 )
 VERSION = "2."
+_BACKGROUND = ("backgroundTaskId", "isAsync")  # what the result of such a call tells
+_LEFT = (*(f'"{key}"'.encode() for key in _BACKGROUND), b"<tool-use-id>")
 _SHARED = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch")
 
 
@@ -291,6 +293,20 @@ def _message(line: bytes) -> dict[str, Any] | None:
     if not isinstance(inner, dict) or told.get("isSidechain") or told.get("isMeta"):
         return None
     return {"role": inner.get("role", told["type"]), "content": inner.get("content", "")}
+
+
+def left_running(line: bytes) -> Iterator[tuple[str, bool]]:
+    """The result of a command or an agent in the background comes at once; Claude Code tells itself
+    when that has ended, by the same id."""
+    if not any(mark in line for mark in _LEFT):
+        return
+    told = _loaded(line)
+    result = told.get("toolUseResult")
+    if isinstance(result, Mapping) and any(result.get(key) for key in _BACKGROUND):
+        yield from ((str(block.get("tool_use_id")), True) for block in _blocks(told, "tool_result"))
+    if told.get("type") == "queue-operation" and told.get("operation") == "enqueue":
+        found = str(told.get("content")).partition("<tool-use-id>")[2].partition("</tool-use-id>")
+        yield from [(found[0], False)] if found[1] else ()
 
 
 def _blocks(line: Line, kind: str) -> Iterator[Mapping[str, Any]]:

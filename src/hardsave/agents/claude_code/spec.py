@@ -32,7 +32,11 @@ class ClaudeCode(AgentSpec):
     hooks = dict.fromkeys(
         ("UserPromptSubmit", "PostToolUse", "PostToolBatch", "Stop", "SessionEnd"), HOOK_SECONDS
     )
+    runs_in_order = True
     late_seconds = 0.5  # it writes every tenth of a second
+
+    def left_running(self, line: bytes) -> Iterator[tuple[str, bool]]:
+        return lines.left_running(line)
 
     def why_hooks_off(self, folder: Path, project: Path, here: Path) -> str:
         from hardsave.agents.claude_code import hooks  # only `init`, `doctor` and `run` ask

@@ -54,6 +54,7 @@ HEARD = frozenset(
 OLDEST = (0, 160)  # from here on, up to the next first number, sessions are written as known
 TYPED = ("codex-tui", "codex_cli_rs", "codex_exec")  # what begins a session by a command
 _PAST = frozenset({"task_complete", "task_started", "turn_aborted"})
+_LEFT, _ENDED = b"Process running with session ID", b'"item_completed"'
 _BASES = frozenset({"forked_from_id", "history_base"})
 _HEARD = frozenset({"HookPrompt", "UserMessage"})
 # What has ended there is no tool that works here
@@ -268,6 +269,22 @@ def _message(line: Line) -> dict[str, Any] | None:
     if kind == "message" and (role == "assistant" or (role == "user" and _is_of(payload, "user."))):
         return {"role": role, "content": payload.get("content", "")}
     return None
+
+
+def left_running(line: bytes) -> Iterator[tuple[str, bool]]:
+    """A command that takes long has a result before it has ended; an event tells the end."""
+    if _LEFT not in line and _ENDED not in line:
+        return
+    try:
+        told = depth.loads(line)
+    except ValueError:
+        return
+    if not isinstance(told, dict) or not isinstance(told.get("payload"), dict):
+        return
+    if _item(told) in RESULTS and _LEFT.decode() in str(told["payload"].get("output")):
+        yield from ((call, True) for call in results(told))
+    elif (ended := ended_call(told)) is not None:
+        yield ended, False
 
 
 def _is_of(payload: Mapping[str, Any], kind: str) -> bool:

@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hardsave.agents.codex import lines
 from hardsave.agents.spec import AgentSpec, Lines, Unknown
 from hardsave.agents.transcripts import beginning_lines
 from hardsave.defaults import HOOK_SECONDS
+
+if TYPE_CHECKING:
+    from hardsave.agents.tools import Work
 
 _ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SESSION = f"{_ID}(?:_{_ID})?$"  # hooks need not compile it
@@ -41,6 +44,14 @@ class Codex(AgentSpec):
     }
     how_to_trust = "start codex, choose 'Trust all and continue', or see /hooks there"
     has_transcripts_of_subagents = True
+
+    def work(self, given: Any) -> "Work":
+        from hardsave.agents.codex import tools  # which a hook without a daemon does without
+
+        return tools.work(given)
+
+    def left_running(self, line: bytes) -> Iterator[tuple[str, bool]]:
+        return lines.left_running(line)
 
     def why_hooks_off(self, folder: Path, project: Path, here: Path) -> str:
         from hardsave.agents.codex import hooks  # only `init`, `doctor` and `run` ask

@@ -1,0 +1,68 @@
+"""What the input of a call says about it, and what a transcript says of commands that go on."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex.spec import CODEX
+from hardsave.agents.tools import OTHER, Kind, Work
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"input": "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch"},
+        '{"input": "*** Begin Patch\\n*** Update File: a\\n*** Move to: b\\n*** End Patch"}',
+        "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch",
+        {"command": ["apply_patch", "*** Begin Patch\n*** Add File: a\n*** Delete File: b\n"]},
+    ],
+)
+def test_a_patch_of_codex_names_the_files_that_it_changes(given: Any) -> None:
+    assert CODEX.work(given) == Work("a, b", Kind.EDITS, ("a", "b"))
+
+
+def test_a_command_is_known_by_its_words() -> None:
+    assert CODEX.work('{"cmd": "rm  f"}') == Work("rm f", Kind.RUNS)
+    assert CODEX.work({"command": ["rm", "f"]}) == Work("rm f", Kind.RUNS)
+    assert CLAUDE_CODE.work({"command": "rm f"}) == Work("rm f", Kind.RUNS)
+
+
+def test_a_patch_in_a_command_of_another_agent_is_a_command() -> None:
+    assert CLAUDE_CODE.work({"command": "echo '*** Begin Patch'"}).kind is Kind.RUNS
+
+
+@pytest.mark.parametrize("given", [None, 7, [], "no JSON", '["list"]', {"command": 7}, {}])
+def test_an_input_that_is_not_understood_says_nothing(given: Any) -> None:
+    assert CLAUDE_CODE.work(given) == CODEX.work(given) == OTHER
+
+
+def line(**told: Any) -> bytes:
+    return json.dumps(told).encode()
+
+
+def test_claude_code_tells_which_command_goes_on_and_when_that_has_ended() -> None:
+    block = {"type": "tool_result", "tool_use_id": "one", "content": "Command running"}
+    message = {"role": "user", "content": [block]}
+    left = line(type="user", message=message, toolUseResult={"backgroundTaskId": "b1"})
+    assert list(CLAUDE_CODE.left_running(left)) == [("one", True)]
+    over = line(type="user", message=message, toolUseResult={"stdout": ""})
+    assert list(CLAUDE_CODE.left_running(over)) == []
+    text = "<task-notification>\n<tool-use-id>one</tool-use-id>\n<status>completed</status>"
+    ended = line(type="queue-operation", operation="enqueue", content=text)
+    assert list(CLAUDE_CODE.left_running(ended)) == [("one", False)]
+    assert list(CLAUDE_CODE.left_running(b'no JSON "isAsync"')) == []
+
+
+def test_codex_tells_which_command_goes_on_and_when_that_has_ended() -> None:
+    output = {"type": "function_call_output", "call_id": "one"}
+    running = {**output, "output": "Process running with session ID 7\nOutput:\n"}
+    left = line(type="response_item", ordinal=1, payload=running)
+    assert list(CODEX.left_running(left)) == [("one", True)]
+    over = line(type="response_item", ordinal=1, payload={**output, "output": "exited"})
+    assert list(CODEX.left_running(over)) == []
+    item = {"type": "CommandExecution", "id": "one"}
+    ended = line(type="event_msg", ordinal=2, payload={"type": "item_completed", "item": item})
+    assert list(CODEX.left_running(ended)) == [("one", False)]
+    assert list(CODEX.left_running(b'no JSON "item_completed"')) == []
