@@ -30,7 +30,7 @@ UNTIL_ANSWERED = 'until [ -e "$XDG_DATA_HOME"/hardsave/daemons/* ]; do sleep 0.1
 
 
 # And one that waits until the process beside an agent has heard of it
-UNTIL_HEARD = f": %s; until {HARDSAVE} log --timeline t | grep -q ': %s;'; do sleep 0.1; done; "
+UNTIL_HEARD = f": %s; until {HARDSAVE} show @ -t t --state | grep -q ': %s;'; do sleep 0.1; done; "
 
 
 def attributed(saved: hardsave.Checkpoint, path: str) -> list[str]:
