@@ -8,7 +8,7 @@ that is decided in `daemon.attribution`.
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -28,8 +28,11 @@ _LAST_BYTES = 256 * 1024  # of a transcript that is read for the first time
 _MANY_PATHS = 500  # changes of which the moment is looked up
 _GRAIN_SECONDS = 0.02  # by which the kernel's file times lag behind the clock
 _SKEW_SECONDS = 1.0  # a file time that is further off says nothing
+_BESIDE_SECONDS = 1.0  # between two looks for other agents
 _PROMPT = "prompt"
 _TURNS = ("UserPromptSubmit", "Stop", "SessionEnd")
+
+CallSource = tuple[AgentSpec, str, str]  # an agent, its session, and the transcript of that
 
 
 class CallLog:
@@ -43,6 +46,10 @@ class CallLog:
         self._sources: dict[str, tuple[AgentSpec, str]] = {}  # by session: its transcript
         self._last: dict[str, str] = {}  # by session: the call that stands last in its transcript
         self._hooks_done = 0
+        self._looked_beside = 0.0
+        self.beside: Callable[[], Iterable[CallSource]] = tuple
+        """The transcripts of other agents that work here: each run has a daemon of its own, so
+        their hooks may tell another."""
         self.has_hooks = False  # whether one has called on the timeline of the run
 
     def source(self, agent: AgentSpec, session: str, transcript: str) -> None:
@@ -148,6 +155,13 @@ class CallLog:
             found = self._calls.during(after - _SKEW_SECONDS, now)
         return attribution.attributed(changes, found)
 
+    def _look_beside(self) -> None:
+        """Not for each burst: it takes a look at all processes."""
+        if time.monotonic() - self._looked_beside >= _BESIDE_SECONDS:
+            for agent, session, transcript in self.beside():
+                self.source(agent, session, transcript)
+            self._looked_beside = time.monotonic()
+
     @property
     def is_known(self) -> bool:
         """Whether there is an agent whose calls are told."""
@@ -155,6 +169,7 @@ class CallLog:
 
     def about_burst(self, files: FileDiff, after: float) -> About:
         """What a checkpoint of a burst says; nothing if no calls are known here."""
+        self._look_beside()
         if not self.is_known:
             return NOTHING
         verdicts = self.verdicts(files, after, time.time())

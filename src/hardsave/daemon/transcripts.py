@@ -24,7 +24,7 @@ from hardsave.agents.spec import AgentSpec, Unknown
 from hardsave.agents.state import Source, Unreadable
 from hardsave.agents.transcripts import beginning_lines, tail
 from hardsave.daemon import running_agents
-from hardsave.daemon.calls import CallLog
+from hardsave.daemon.calls import CallLog, CallSource
 from hardsave.daemon.recorder import NO_CONVERSATION, NOT_SAID, Conversation, Said
 from hardsave.daemon.running_agents import Others
 from hardsave.logs import log
@@ -38,6 +38,7 @@ _EFFORT = 40  # times as long as a look takes, until the next one
 _SLOW_SECONDS = 2.0  # after its end, the words of another agent may still appear
 _HEAD_BYTES = 1 << 20  # in which a transcript has to say where its session works
 _LAST_BYTES = 256 * 1024
+_RECENT_SECONDS = 3600.0  # in which an agent at work has written something
 NOTHING_SAID = Said(None, {})
 
 
@@ -284,7 +285,7 @@ class TranscriptTail:
         """Whether a transcript says that it is of this directory; not yet, if it says nothing."""
         if session not in self._verdicts:
             try:
-                place = self._place(session, path)
+                place = _place(self._agent, session, path)
             except (OSError, Unknown, UnicodeDecodeError) as error:
                 log(__name__).warning("%s is left out: %s", path, error)
                 self._error = f"{path.name} is not understood: {error}"
@@ -294,11 +295,13 @@ class TranscriptTail:
             self._verdicts[session] = bool(place) and os.path.realpath(place) == self._directory
         return self._verdicts[session]
 
-    def _place(self, session: str, path: Path) -> str | None:
-        lines = beginning_lines(path, _HEAD_BYTES)
-        form = self._agent.lines
-        found = (form.directory(form.parsed(line.decode(), session)) for line in lines)
-        return next((place for place in found if place is not None), None)
+
+def _place(agent: AgentSpec, session: str, path: Path) -> str | None:
+    """Where a session works, as its transcript says; None if it does not say so yet."""
+    lines = beginning_lines(path, _HEAD_BYTES)
+    form = agent.lines
+    found = (form.directory(form.parsed(line.decode(), session)) for line in lines)
+    return next((place for place in found if place is not None), None)
 
 
 def of_a_run(
@@ -306,10 +309,11 @@ def of_a_run(
 ) -> Conversation:
     """Of the agent that is about to be started here, if it is known. Whether its hooks call is not
     known before they do: an option of the agent may switch them off."""
+    directory = os.path.realpath(os.getcwd())
+    calls.beside = lambda: of_others(environment, pid, directory)
     agent = registry.typed(command[0]) if command else None
     if agent is None:
         return NO_CONVERSATION
-    directory = os.path.realpath(os.getcwd())
     return TranscriptTail(
         agent,
         agent.home(environment),
@@ -318,3 +322,17 @@ def of_a_run(
         is_copy=lambda session: sessions.timeline(environment, session) is not None,
         calls=calls,
     )
+
+
+def of_others(environment: Mapping[str, str], pid: int, directory: str) -> Iterator[CallSource]:
+    """Those that may be of other agents which work in a directory beside the one of this process.
+    None where no other agent is seen: what one has left unfinished is no call that runs."""
+    since = time.time() - _RECENT_SECONDS
+    for agent in registry.every():
+        if running_agents.others(pid, agent.program, directory) is not Others.SOME:
+            continue
+        for session, path in agent.transcripts(agent.home(environment), directory):
+            with suppress(OSError, Unknown, ValueError):
+                place = _place(agent, session, path) if path.stat().st_mtime >= since else None
+                if place and os.path.realpath(place) == directory:
+                    yield agent, session, str(path)

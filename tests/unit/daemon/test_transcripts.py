@@ -1,6 +1,7 @@
 """A conversation that is read in the transcript of an agent that does not call us."""
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,16 +10,17 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.agents import sessions
+from hardsave.agents import events, sessions
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex.spec import CODEX
 from hardsave.agents.conversation import resume
 from hardsave.agents.spec import AgentSpec
-from hardsave.daemon import transcripts
+from hardsave.daemon import running_agents, transcripts
 from hardsave.daemon.calls import CallLog
 from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, NoMissedSaves, Recorder
 from hardsave.daemon.running_agents import Others
 from hardsave.daemon.transcripts import TranscriptTail
+from hardsave.timeline.diff import FileDiff
 from hardsave.vault.parts import Parts
 
 ONE, TWO = (f"{n}0000000-1111-4222-8333-444444444444" for n in "12")
@@ -376,6 +378,31 @@ def test_a_change_in_the_first_call_of_an_agent_is_told_of_that_call(stage: Stag
     (told,) = head.metadata["changed_by"]
     assert [each["tool_use_id"] for each in told["calls"]] == ["one"]
     assert told["paths"] == ["made"]
+
+
+@pytest.mark.parametrize("company", [Others.SOME, Others.NONE, Others.UNKNOWN])
+def test_calls_of_another_agent_that_works_here_are_candidates_too(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, company: Others
+) -> None:
+    """Its hooks tell the daemon of its own run."""
+    moment = datetime.now(UTC).isoformat()
+    for session, id, place in ((ONE, "theirs", stage.project), (TWO, "elsewhere", stage.place)):
+        block = {"type": "tool_use", "id": id, "name": "Bash", "input": {"command": id}}
+        said = {"role": "assistant", "content": [block]}
+        stage.add(session, said, timestamp=moment, cwd=str(place))
+    monkeypatch.setattr(running_agents, "others", lambda *about: company)
+    monkeypatch.chdir(stage.project)
+    calls = CallLog(str(stage.project))
+    transcripts.of_a_run(stage.environment, ["codex"], 1, calls)
+    own = {"session_id": "s", "hook_event_name": "PreToolUse", "tool_use_id": "own"}
+    given = {"tool_name": "Bash", "tool_input": {"command": "own"}}
+    calls.has_hooks = True
+    calls.hook(CODEX, events.parse(json.dumps({**own, **given}).encode()), time.time())
+    (stage.project / "made").touch()
+    about = calls.about_burst(FileDiff(added=("made",)), 0.0)
+    (told,) = about.metadata["changed_by"]
+    found = {each["tool_use_id"] for each in told["calls"]}
+    assert found == ({"own", "theirs"} if company is Others.SOME else {"own"})
 
 
 def test_once_a_hook_calls_nothing_more_is_read(stage: Stage) -> None:
