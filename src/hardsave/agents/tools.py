@@ -5,6 +5,7 @@ patch, reads that in its own folder and says the same with `edits`, `runs` or `O
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any
@@ -16,6 +17,7 @@ _FILES = ("file_path", "path", "notebook_path")
 _CONTENTS = ("content", "new_string", "new_source", "edits", "old_string")
 _QUESTIONS = ("pattern", "query", "url", "todos")
 _LONGEST_TARGET = 150  # characters
+_LEAVES = re.compile(r"(?<![&>|])&(?![&>])|\b(nohup|setsid)\b")
 
 
 class Kind(IntEnum):
@@ -34,13 +36,15 @@ class Work(NamedTuple):
     target: str = ""  # the command, or the file
     kind: Kind = Kind.OTHER
     paths: tuple[str, ...] = ()  # that it may change, as the input names them
+    may_leave: bool = False  # whether its command looks as if it left a process running
 
 
 OTHER = Work()
 
 
 def runs(command: str) -> Work:
-    return Work(" ".join(command.split())[:_LONGEST_TARGET], Kind.RUNS)
+    short = " ".join(command.split())[:_LONGEST_TARGET]
+    return Work(short, Kind.RUNS, may_leave=_LEAVES.search(command) is not None)
 
 
 def edits(paths: Sequence[str], kind: Kind = Kind.EDITS) -> Work:

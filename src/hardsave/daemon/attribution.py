@@ -31,6 +31,7 @@ class Call(NamedTuple):
     began: float | None = None  # in seconds since 1970; None: unknown
     ended: float | None = None  # None: it is running
     goes_on: bool = False  # whether its command has not ended with it
+    went_on: float = 0.0  # until when it did, in the background
     behind: str = ""  # the call before whose end it does not begin
 
     def __str__(self) -> str:
@@ -39,7 +40,7 @@ class Call(NamedTuple):
     def ran_during(self, after: float, before: float) -> bool:
         """Whether it was running at any moment between two."""
         return (self.began is None or self.began <= before) and (
-            self.ended is None or self.goes_on or self.ended >= after
+            self.ended is None or self.goes_on or max(self.ended, self.went_on) >= after
         )
 
 
@@ -157,7 +158,7 @@ class Calls:
     def end_in_background(self, id: str, at: float) -> None:
         known = self._calls.get(id)
         if known is not None and known.goes_on:
-            self._calls[id] = known._replace(goes_on=False, ended=at)
+            self._calls[id] = known._replace(goes_on=False, went_on=at)
 
     def end_all(self, session: str, at: float) -> None:
         """Where a turn begins or ends no call of a session is running."""

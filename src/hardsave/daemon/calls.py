@@ -18,8 +18,9 @@ import hardsave
 from hardsave.agents.events import Event
 from hardsave.agents.spec import AgentSpec
 from hardsave.agents.transcripts import tail
-from hardsave.daemon import attribution
+from hardsave.daemon import attribution, processes
 from hardsave.daemon.attribution import NOTHING, About, Calls, Change, Verdict
+from hardsave.stores.processes import started
 from hardsave.timeline.diff import FileDiff
 
 HOOK_TURN_SECONDS = 1.0  # that a save of a burst waits for the hook of the call that is running
@@ -45,6 +46,8 @@ class CallLog:
         self._offsets: dict[str, int] = {}
         self._sources: dict[str, tuple[AgentSpec, str]] = {}  # by session: its transcript
         self._last: dict[str, str] = {}  # by session: the call that stands last in its transcript
+        self._leaving: dict[str, tuple[AgentSpec, str]] = {}  # calls that may leave a process
+        self._left: dict[str, set[tuple[int, int]]] = {}  # and those that have, by their processes
         self._hooks_done = 0
         self._looked_beside = 0.0
         self.beside: Callable[[], Iterable[CallSource]] = tuple
@@ -75,9 +78,27 @@ class CallLog:
         tool = ", ".join(event.tools)
         work = agent.work(event.tool_input)
         one = attribution.call(event.tool_use_id, tool, work, self._workspace)
+        if work.may_leave:
+            self._leaving.setdefault(one.id, (agent, event.session))
         self._calls.begin(one, event.session, at if event.name == "PreToolUse" else None)
         if event.name != "PreToolUse":
-            self._calls.end(event.tool_use_id, at)
+            self._end(event.tool_use_id, at)
+
+    def _end(self, id: str, at: float) -> None:
+        """No agent tells of what a shell leaves behind, so it is looked for when its call ends."""
+        self._calls.end(id, at)
+        agent, session = self._leaving.pop(id, (None, ""))
+        if agent is not None:
+            known = set[tuple[int, int]]().union(*self._left.values())
+            if found := processes.orphans(agent.session_variable, session) - known:
+                self._left[id] = found
+                self._calls.leave_running(id)
+
+    def _look_at_left(self) -> None:
+        for id, left in list(self._left.items()):
+            if not any(started(pid) == began for pid, began in left):
+                del self._left[id]
+                self._calls.end_in_background(id, time.time())
 
     def hook_done(self) -> None:
         """A hook has saved: a burst that has waited for it may look what is left."""
@@ -110,6 +131,7 @@ class CallLog:
             for session, (agent, path) in self._sources.items():
                 with suppress(OSError, ValueError):
                     self._read(agent, session, path)
+            self._look_at_left()
 
     def _read(self, agent: AgentSpec, session: str, path: str) -> None:
         size = os.path.getsize(path)
@@ -132,10 +154,13 @@ class CallLog:
             self._calls.end_all(session, at)  # among them one whose agent was killed, long ago
             return
         if kind == "tool_result":
-            self._calls.end(str(block.get("tool_use_id")), at)
+            self._end(str(block.get("tool_use_id")), at)
             return
         id, tool = str(block.get("id")), str(block.get("name"))
-        one = attribution.call(id, tool, agent.work(block.get("input")), self._workspace)
+        work = agent.work(block.get("input"))
+        one = attribution.call(id, tool, work, self._workspace)
+        if work.may_leave:
+            self._leaving[id] = (agent, session)
         behind = self._last.get(session, "") if agent.runs_in_order else ""
         self._last[session] = id
         self._calls.begin(one._replace(behind=behind), session, at)

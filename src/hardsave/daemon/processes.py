@@ -177,6 +177,14 @@ def with_variable(variable: str, value: str, *, is_prefix: bool = False) -> list
     return found
 
 
+def orphans(variable: str, value: str) -> set[tuple[int, int]]:
+    """Those of `with_variable` whose parent has ended, each with when it began. The process that
+    adopts them has adopted the daemon, too: process 1, or that of the user's session."""
+    found = (processes.look(each.pid) for each in with_variable(variable, value))
+    adopting = {1, os.getppid()}
+    return {(each.pid, each.began) for each in found if each and each.parent in adopting}
+
+
 def outermost(found: Iterable[Running]) -> list[Running]:
     """Each once, and none that another of them has started."""
     one_each = list(dict.fromkeys(found))

@@ -29,6 +29,20 @@ def test_a_command_is_known_by_its_words() -> None:
     assert CLAUDE_CODE.work({"command": "rm f"}) == Work("rm f", Kind.RUNS)
 
 
+@pytest.mark.parametrize(
+    ("command", "may_leave"),
+    [
+        ("make &", True),
+        ("(sleep 1; touch f) >/dev/null 2>&1 & echo", True),
+        ("nohup make", True),
+        ("make 2>&1 && ls", False),
+        ("make &> log; ls |& cat", False),
+    ],
+)
+def test_a_command_may_look_as_if_it_left_a_process(command: str, may_leave: bool) -> None:
+    assert CLAUDE_CODE.work({"command": command}).may_leave is may_leave
+
+
 def test_a_patch_in_a_command_of_another_agent_is_a_command() -> None:
     assert CLAUDE_CODE.work({"command": "echo '*** Begin Patch'"}).kind is Kind.RUNS
 

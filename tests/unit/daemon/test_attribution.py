@@ -145,6 +145,16 @@ def test_a_command_in_the_background_may_have_changed_what_changes_until_it_has_
     assert calls.during(10, 11) == []
 
 
+def test_a_call_begins_though_the_one_before_goes_on_in_the_background() -> None:
+    calls = Calls()
+    calls.begin(shell("left"), "s", 1)
+    calls.end("left", 2)
+    calls.leave_running("left")
+    calls.begin(shell("next")._replace(behind="left"), "s", 3)
+    calls.end_in_background("left", 9)
+    assert [each.id for each in calls.during(4, 5)] == ["left", "next"]
+
+
 def test_of_calls_in_order_the_next_begins_when_the_one_before_has_ended() -> None:
     calls = Calls()
     for id, before in (("one", ""), ("two", "one"), ("three", "two")):

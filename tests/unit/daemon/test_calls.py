@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +16,7 @@ from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex.spec import CODEX
 from hardsave.daemon.attribution import NOTHING
 from hardsave.daemon.calls import CallLog
+from hardsave.stores.processes import look, started
 from hardsave.timeline.diff import FileDiff
 
 
@@ -152,6 +155,34 @@ def test_what_a_directory_has_replaced_was_removed_since_the_head(told: Told) ->
     told.log.source(CLAUDE_CODE, "s", str(told.transcript))
     (found,) = told.log.verdicts(FileDiff(removed=("d/f",)), at - 10, at)
     assert [each.id for each in found.calls] == ["one"]
+
+
+def test_a_call_whose_shell_left_a_process_is_a_candidate_until_that_has_ended(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    left = {"PATH": os.environ["PATH"], CLAUDE_CODE.session_variable: "s"}
+    told.call("one", now - 5, command="sleep 60 &")
+    shell = ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!"]
+    pid = int(subprocess.run(shell, env=left, stdout=subprocess.PIPE, check=True).stdout)
+    seen = look(pid)
+    assert seen is not None
+    monkeypatch.setattr(os, "getppid", lambda: seen.parent)  # as for a daemon
+    try:
+        told.hook("PostToolUse", now - 4, tool_name="Bash", tool_use_id="one")
+        told.call("two", now - 3)
+        (told.work / "f").touch()
+        assert told.made("f", now - 4) == ["one", "two"]
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while started(pid) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    told.log.read()
+    time.sleep(0.1)
+    (told.work / "g").touch()
+    assert told.made("g", now - 4) == ["two"]
+    assert told.made("f", now - 4) == ["one", "two"]
 
 
 def test_hooks_alone_tell_when_a_call_ran(told: Told) -> None:
