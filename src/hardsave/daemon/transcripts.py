@@ -238,6 +238,7 @@ class TranscriptTail:
                 path = str(self._paths[chosen.session])
                 self._calls.source(self._agent, chosen.session, path)
             self._choice = chosen
+            self._calls.read()  # soon, for what a call leaves running is looked for at its end
         self._looked_at = start
         took = self._clock() - start
         self._next_look = start + min(_EFFORT * took, _LIMIT_SECONDS)
