@@ -216,7 +216,7 @@ def _part(part: Part) -> str:
         if isinstance(node, Function):
             text += _line(node, _CALLED[name])
             continue
-        if name != part.title:
+        if name != part.title or (file, name) != part.names[0]:
             text = f"{text.rstrip()}\n\n### {name}\n\n"
         text += f"{_doc(node)}\n" + "".join(_members(node))
     return text

@@ -26,6 +26,14 @@ def test_every_name_of_the_front_door_is_explained() -> None:
     assert {name for name in rest if f"`hardsave.{name}`" not in page} == set()
 
 
+def test_every_class_has_a_heading_of_its_own() -> None:
+    page = reference.PAGE.read_text()
+    classes = [name for part in reference.PARTS for _, name in part.names if name[0].isupper()]
+    titles = [part.title for part in reference.PARTS if part.title == part.names[0][1]]
+    for name in {*classes} - {"Types.register"}:
+        assert f"\n{'##' if name in titles else '###'} {name}\n" in page, name
+
+
 PUBLIC = re.compile(r"hardsave(\.aio|\.runtime(\.loop|\.scripted)?|\.compat\.\w+)?")
 
 

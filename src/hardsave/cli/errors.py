@@ -64,6 +64,9 @@ WORDS = {
     "open the runner with take_over=True": "say so with --take-over",
     "rewind what='state' alone": "rewind with --state",
     "leave what='state'": "leave --state",
+    "paths, scope, git and workspace are about files": (
+        "--path, --mine, --everyone, --git and --into are about files"
+    ),
     "with workspace=": "with --into DIR",
     "'include' can ask for it": "'hardsave save --include' can ask for it",
     "or say that you are sure with sure=True": "or use the library with sure=True",

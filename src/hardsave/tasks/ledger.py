@@ -459,10 +459,11 @@ class Tasks(threads.Shared):
         return view(record, self._desk.codec, is_new=is_new)
 
 
-def _place(cursor: str | None) -> int:
+def _place(cursor: Any) -> int:
     """Where a page ended; 0 before the first."""
     if cursor is None:
         return 0
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= 18):
+    is_text = isinstance(cursor, str) and cursor.isascii()
+    if not (is_text and cursor.isdecimal() and len(cursor) <= 18):
         raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}")
     return int(cursor)

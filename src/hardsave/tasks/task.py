@@ -39,7 +39,7 @@ class Task(Record):
     question: str | None
     metadata: Mapping[str, Any]
     place: int
-    """In the order in which tasks were added: `find(after=task)` goes on from there."""
+    """Its number, in the order in which tasks were added."""
     is_new: bool = False
     """True only on what `add` gives back when there was no such task before."""
 

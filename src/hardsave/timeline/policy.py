@@ -27,7 +27,7 @@ from typing import Literal
 from hardsave.defaults import RETENTION_BYTES, RETENTION_DAYS, UNDO_DAYS
 from hardsave.errors import Misuse
 
-Rule = Literal["deleted", "ttl", "age", "kind", "thin", "timeline", "user", "store"]
+RetentionRule = Literal["deleted", "ttl", "age", "kind", "thin", "timeline", "user", "store"]
 
 DAY = timedelta(days=1)
 MICROSECOND = timedelta(microseconds=1)  # what stores count in

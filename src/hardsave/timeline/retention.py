@@ -14,7 +14,7 @@ from itertools import groupby
 
 from hardsave.objects.records import Id
 from hardsave.record import Record
-from hardsave.timeline.policy import DAY, MICROSECOND, Policy, Rule
+from hardsave.timeline.policy import DAY, MICROSECOND, Policy, RetentionRule
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 
@@ -58,7 +58,7 @@ class RetentionChoice(Record):
     """A checkpoint that a rule wants gone."""
 
     row: RetentionRow
-    rule: Rule
+    rule: RetentionRule
 
     def __str__(self) -> str:
         name = f" {self.row.name!r}" if self.row.name else ""
@@ -79,7 +79,7 @@ class RetentionPlan(Record):
     """How far the store is past its size, as far as the sizes are known."""
 
     @property
-    def totals(self) -> dict[Rule, int]:
+    def totals(self) -> dict[RetentionRule, int]:
         """How many go by each rule."""
         return dict(Counter(choice.rule for choice in self.drops))
 
@@ -217,7 +217,7 @@ def _between_the_hours(rows: Iterable[RetentionRow]) -> Iterator[RetentionRow]:
         yield from (row for row in line[1:-1] if row not in stays)
 
 
-RULES: tuple[tuple[Rule, Callable[[_Scene], Iterable[RetentionRow]]], ...] = (
+RULES: tuple[tuple[RetentionRule, Callable[[_Scene], Iterable[RetentionRow]]], ...] = (
     ("deleted", _deleted),
     ("ttl", _expired),
     ("age", _old),

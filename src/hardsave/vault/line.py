@@ -326,8 +326,10 @@ class Timeline:
             raise Misuse(f"scope is 'mine' or 'everyone', not {scope!r}")
         if isinstance(paths, str | bytes):
             raise Misuse(f"paths is a list of paths; write [{paths!r}]")
-        if what == "state" and paths is not None:
-            raise Misuse("paths are of files; leave what='state' or the paths out")
+        if what == "state" and (git or (paths, scope, workspace) != (None, None, None)):
+            raise Misuse(
+                "paths, scope, git and workspace are about files; leave what='state' or these out"
+            )
         place = None if workspace is None else self._context.places.at(workspace)
         given = None if paths is None else tuple(encoded(path, "the path") for path in paths)
         return How(what, given, scope, git, place)

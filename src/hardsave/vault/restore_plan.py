@@ -174,7 +174,7 @@ def _compared(
         rules=taken.around.rules,
         target_rules=outside.rules(),
         present_tracked=taken.around.tracked | taken.also,
-        target_tracked=outside.below(capture.tracked(goal.git, fetch)),
+        target_tracked=outside.below(capture.tracked(goal.git, fetch)) | taken.also,
         include=place.policy.include,
         paths=asked.paths,
         missed=Missed(

@@ -16,6 +16,7 @@ from tests.unit.cli.conftest import Run
         ("checkpoints", "to see what was saved: 'hardsave log'"),
         ("history", "to see what was saved: 'hardsave log'"),
         ("resume", "to queue a job again: 'hardsave jobs resume'"),
+        ("st", "to see which files have changed: 'hardsave status'"),
         ("verify", "to check the store: 'hardsave store verify'"),
         ("restor", "to go back: 'hardsave rewind'"),
         ("stauts", "is it 'status'?"),

@@ -73,6 +73,17 @@ def test_of_two_options_that_exclude_each_other_none_is_taken(
     assert run("undo", "--list", "--json").data == []
 
 
+@pytest.mark.parametrize("other", ["--git", "--mine", "--everyone", "--into=.", "--path=a.txt"])
+def test_an_option_about_files_is_refused_where_only_the_state_goes_back(
+    run: Run, session_1: Path, other: str
+) -> None:
+    ran = run("rewind", "@~2", "--state", other, "--yes")
+    assert ran.code == 2
+    assert other.partition("=")[0] in ran.err
+    assert "are about files; leave --state or these out" in ran.err
+    assert run("undo", "--list", "--json").data == []
+
+
 def test_an_empty_directory_is_something_to_do(run: Run, project: Path) -> None:
     (project / "empty").mkdir()
     assert run("save").code == 0
@@ -150,6 +161,8 @@ def test_where_it_is_all_there_already_nothing_is_done(run: Run, session_1: Path
     assert ran.code == 0
     assert "nothing to do" in ran.err
     assert run("undo", "--list", "--json").data == []
+    assert not run("rewind", "@", "--yes", "--json").data["dry_run"]
+    assert run("rewind", "@", "--dry-run", "--json").data["dry_run"]
 
 
 def test_another_session_in_the_same_place_is_a_conflict_with_its_way_out(

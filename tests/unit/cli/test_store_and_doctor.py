@@ -377,6 +377,9 @@ def test_a_rule_that_hides_most_files_is_said_by_save_status_and_log(
     said = "! a new rule in .gitignore:1 ('*') leaves out 10 of 10 files"
     for command in ("status", "save", "status", "log"):
         assert said in " ".join(run(command).out.split()), command
+    (project / ".gitignore").rename(project / "away")
+    assert "a new rule" not in run("status").out
+    (project / "away").rename(project / ".gitignore")
     (project / "0.py").write_text("ruined\n")
     (project / "1.py").unlink()
     ran = run("rewind", "main:1", "--yes")

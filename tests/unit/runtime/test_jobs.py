@@ -435,8 +435,10 @@ def test_jobs_come_in_pages(office: Office) -> None:
         "fix-0",
     ]
     assert rest.next is None
-    with pytest.raises(Misuse, match="after is the `next` of an earlier page"):
-        office.jobs.find(after="yesterday fix")
+    wrong: Any
+    for wrong in ("yesterday fix", "2026-01-31T14:00 fix", first[0], b"2026 fix"):
+        with pytest.raises(Misuse, match="after is the `next` of an earlier page"):
+            office.jobs.find(after=wrong)
 
 
 def test_the_jobs_of_a_vault_are_at_hand(office: Office) -> None:

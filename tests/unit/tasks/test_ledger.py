@@ -215,7 +215,8 @@ def test_a_page_leads_on_though_its_last_task_was_forgotten(room: Room) -> None:
     page = room.tasks.find(limit=2)
     room.tasks.forget(keep_completed=0)
     assert [task.id for task in room.tasks.find(after=page.next)] == ["t2", "t3"]
-    for wrong in ("t1", "-1", "9" * 19):
+    wrong: Any
+    for wrong in ("t1", "-1", "9" * 19, 1, page[0]):
         with pytest.raises(Misuse, match="after is the `next` of an earlier page"):
             room.tasks.find(after=wrong)
 

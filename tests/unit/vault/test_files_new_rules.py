@@ -66,6 +66,24 @@ def test_files_come_back_though_only_the_rule_is_left(desk: Desk) -> None:
     assert desk.seen() == before
 
 
+def test_what_lies_where_a_directory_was_makes_room_as_often_as_it_is_asked_to(desk: Desk) -> None:
+    desk.write(sub__a="one", link__b="one")
+    one = desk.save(1)
+    wipe(desk.work)
+    desk.write(sub="a file now")
+    (desk.work / "link").symlink_to("/")
+    put(desk.work, ".gitignore", EVERYTHING)
+    before = desk.seen()
+    desk.line.rewind(one)
+    after = desk.seen()
+    assert (desk.read("sub/a"), desk.read("link/b")) == ("one", "one")
+    for _ in range(2):
+        desk.line.undo()
+        assert desk.seen() == before
+        desk.line.redo()
+        assert desk.seen() == after
+
+
 def test_an_ignore_file_that_has_come_to_ignore_itself_goes_back(desk: Desk) -> None:
     put(desk.work, ".gitignore", "*.pyc\n")
     desk.write(a="one")

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -136,8 +137,20 @@ def test_a_path_that_nobody_has_is_an_error(desk: Desk) -> None:
     one, _ = two_steps(desk)
     assert isinstance(refusal(desk.line.rewind, one, paths=["a.txt", "typo.txt"]), NotFound)
     assert desk.log() == []
-    assert isinstance(refusal(desk.line.rewind, one, what="state", paths=["a.txt"]), Misuse)
     assert isinstance(refusal(desk.line.rewind, one, paths="a.txt"), Misuse)
+
+
+@pytest.mark.parametrize(
+    "given", [{"paths": ["a.txt"]}, {"scope": "mine"}, {"git": True}, {"workspace": "."}]
+)
+def test_what_is_about_files_is_refused_for_the_state_alone(
+    desk: Desk, given: dict[str, Any]
+) -> None:
+    one, _ = two_steps(desk)
+    error = refusal(desk.line.rewind, one, what="state", **given)
+    assert isinstance(error, Misuse)
+    assert next(iter(given)) in str(error)
+    assert desk.log() == []
 
 
 def test_a_dry_run_tells_what_is_then_done_and_does_nothing(desk: Desk, store: Watched) -> None:

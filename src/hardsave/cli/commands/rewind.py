@@ -93,7 +93,7 @@ def rewind(
     if not options.does_something(plan):
         return _only_conversation(session, plan, options, dry_run=dry_run)
     if dry_run:
-        _answer(session, plan, options, dry_run=True)
+        _answer(session, plan, options, dry_run=True, is_plan=True)
         return None
     if plan.files:
         session.out.say(
@@ -136,7 +136,7 @@ def _only_conversation(
     """An agent that was killed may have said more than it saved: all else is there already, and
     its conversation still has to be cut. There is no question: what is there is not touched."""
     back = None if dry_run else _conversation(session, plan, options)
-    _answer(session, plan, options, dry_run=back is None, back=back)
+    _answer(session, plan, options, dry_run=dry_run, is_plan=back is None, back=back)
     is_there = plan.files is None or not plan.files.kept
     much = "nothing to do" if back is None else "nothing else to do"
     session.out.say(f"{much}{': it is all there already' if is_there else ''}")
@@ -342,14 +342,16 @@ def _answer(
     options: RewindOptions,
     *,
     dry_run: bool,
+    is_plan: bool = False,
     back: "Resumption | None" = None,
 ) -> None:
+    """What was done; or the plan, also where it turned out that there is nothing to do."""
     also = {} if back is None else {"conversation": back._asdict()}
     session.out.result(
         lambda: {**json_data.rewind(done, dry_run=dry_run), **also},
         lambda: (
             rewind_plan.plan_lines(done, options, session.now)
-            if dry_run
+            if is_plan
             else rewind_plan.done_lines(done, options)
         ),
     )

@@ -94,9 +94,17 @@ def _lines(
             (f"{wording.count(len(listed), 'file')} changed", "name"), " since ", draw.ref(last)
         )
         yield from draw.paths(listed, limit=None if full else draw.LISTED)
-    if last is not None:
+    if last is not None and not _is_back(session, last, found):
         yield from draw.lost(last.not_captured)  # which its files do not show any more
     yield from draw.not_captured(found.not_captured, limit=None if full else 5)
+
+
+def _is_back(session: Session, last: Checkpoint, found: "WorkspaceStatus") -> bool:
+    """Whether the rule that a checkpoint has lost files to was taken back since."""
+    if last.parent is None or not any(each.is_loss for each in last.not_captured):
+        return False
+    lost = session.vault.diff(last.parent, last).files.removed
+    return not {*lost}.isdisjoint(found.files.added)
 
 
 def _said(session: Session, one: Checkpoint) -> "Text":

@@ -29,8 +29,8 @@ def trust(session: Session, undo: bool, yes: bool) -> Exit | None:
     """Let all of this project's hardsave.yaml count, as it is now.
 
     A project's file may come from a stranger. What leads out of the project, such as another
-    store, decides how long checkpoints and tasks are kept, or how often work is tried, counts
-    only once you have looked at it. If the file changes, it has to be trusted again.
+    store, or decides how long checkpoints and tasks are kept, counts only once you have looked
+    at it. If the file changes, it has to be trusted again.
     """
     root = config.project_root(Path.cwd())
     file = trusting.look(root)

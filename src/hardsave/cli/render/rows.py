@@ -72,9 +72,9 @@ def _title(summary: Summary, one: Checkpoint) -> Text:
     """Its name, and what it says of itself; else its last message, or which files it changed."""
     text = Text()
     if summary.lost:
-        text.append(f"! {wording.shown(summary.lost)} ", style="warning")
+        text.append(f"! {wording.shown(summary.lost)};", style="warning")
     if one.name:
-        text.append(wording.shown(one.name), style="name")
+        text.append(" " if text else "").append(wording.shown(one.name), style="name")
     if one.status not in ("running", "saved"):
         text.append(f"{' ' if text else ''}[{wording.shown(one.status)}]", style="changed")
     said = wording.line(one.description or summary.last or ", ".join(summary.paths), 72)

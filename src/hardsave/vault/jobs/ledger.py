@@ -358,11 +358,14 @@ def _cursor(last: Job) -> str:
     return f"{when} {last.id}"
 
 
-def _behind(jobs: list[Job], cursor: str) -> list[Job]:
+def _behind(jobs: list[Job], cursor: Any) -> list[Job]:
     """Those that come after a cursor; `jobs` are in order."""
-    when, _, id = cursor.partition(" ")
+    at, is_one = None, isinstance(cursor, str)
+    when, _, id = str(cursor).partition(" ")
     try:
-        place = (not when, datetime.fromisoformat(when) if when else None, id)
-    except ValueError as error:
-        raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}") from error
-    return [job for job in jobs if _order(job) < place]
+        at = datetime.fromisoformat(when) if when else None
+    except ValueError:
+        is_one = False
+    if not is_one or (at is not None and at.tzinfo is None):
+        raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}")
+    return [job for job in jobs if _order(job) < (not when, at, id)]
