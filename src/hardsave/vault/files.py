@@ -3,7 +3,7 @@
 import difflib
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 
 from hardsave.defaults import MAX_DIFF_BYTES
@@ -74,6 +74,7 @@ class Files:
         self._workspace = workspace
         self._fetch: Fetch = content.overlay(near, fetch) if near else fetch
         self._capture: capture.Capture | None = None
+        self._finder: Callable[[bytes], Entry | None] | None = None
 
     @property
     def id(self) -> str:
@@ -144,9 +145,15 @@ class Files:
         return found
 
     def _find(self, path: str) -> Entry | None:
-        top = directory.read_snapshot(self._read().snapshot, self._fetch).top
         inside = os.fsencode(path.strip("/"))
-        return compare.find(top, inside, self._fetch) if inside else Entry(DIRECTORY, 0, 0, top)
+        if not inside:
+            return Entry(DIRECTORY, 0, 0, self._top())
+        if self._finder is None:  # a diff looks up thousands of paths: directories are read once
+            self._finder = compare.finder(self._top(), self._fetch)
+        return self._finder(inside)
+
+    def _top(self) -> Hash:
+        return directory.read_snapshot(self._read().snapshot, self._fetch).top
 
 
 def difference(old: Files | None, new: Files | None) -> FileDiff:
