@@ -163,7 +163,7 @@ PARTS = (
             ("vault/restore_plan", "FileChanges"),
             ("vault/choosing", "Kept"),
             ("vault/repository", "GitChanges"),
-            ("workspace/gitcommits", "GitCommit"),
+            ("workspace/git_restore/left_behind", "GitCommit"),
             ("vault/rollback", "RolledBack"),
             ("vault/undo", "Operation"),
             ("vault/bisect", "Bisected"),

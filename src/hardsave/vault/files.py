@@ -12,10 +12,11 @@ from hardsave.objects.hashing import Hash
 from hardsave.record import Record
 from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
-from hardsave.workspace import capture, compare, content, directory, gitprogress
-from hardsave.workspace.content import Fetch
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
-from hardsave.workspace.git import GitPosition
+from hardsave.workspace.git import unfinished
+from hardsave.workspace.git.position import GitPosition
+from hardsave.workspace.snapshot import capture, compare, content, directory
+from hardsave.workspace.snapshot.content import Fetch
 
 MAX_DIFF_EFFORT = 100_000_000  # lines to look at: half a minute at most
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
@@ -325,5 +326,5 @@ def _shown(path: bytes, entry: Entry) -> File:
 
 def git_state(git: capture.Git | GitPosition) -> GitState:
     return GitState(
-        git.commit, git.branch, git.ref, gitprogress.operation(f.path for f in git.files)
+        git.commit, git.branch, git.ref, unfinished.operation(f.path for f in git.files)
     )

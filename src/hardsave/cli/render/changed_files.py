@@ -141,11 +141,11 @@ def patch_back_to(then: "Files | None", root: Path, path: str) -> str:
 def _on_disk(root: Path, path: str) -> "Held | None":
     """A file may be replaced while it is read: no link is followed, nothing is awaited."""
     from hardsave.vault.files import Held
-    from hardsave.workspace import reading
+    from hardsave.workspace.filesystem import bounded_read
 
-    directory = reading.open_directory(root)
+    directory = bounded_read.open_directory(root)
     try:
-        found = reading.read_beneath(directory, os.fsencode(path), limit=MAX_DIFF_BYTES)
+        found = bounded_read.read_beneath(directory, os.fsencode(path), limit=MAX_DIFF_BYTES)
     finally:
         os.close(directory)
     here = root / path
