@@ -82,7 +82,7 @@ def fault(name: bytes) -> str | None:
     return None
 
 
-class Chosen:
+class IncludePatterns:
     """Paths that somebody asked for by pattern: each is held against the name and the path."""
 
     def __init__(self, patterns: Iterable[bytes] = ()) -> None:
@@ -97,7 +97,7 @@ class Chosen:
         name = path.rpartition(b"/")[2]
         return bool(self._pattern.match(path) or self._pattern.match(name))
 
-    def spares(self, path: bytes) -> bool:
+    def overrides_ignore(self, path: bytes) -> bool:
         """Whether no ignore rule counts for a path: it was asked for, lies in a directory that
         was, or is on the way to what was. A secret has to be asked for itself."""
         return path in self._on_the_way or any(self.holds(each) for each in (path, *above(path)))
@@ -109,4 +109,4 @@ class Chosen:
         return frozenset(each for each in over if not any(mark in each for mark in _WILD))
 
 
-NONE_CHOSEN = Chosen()
+NO_INCLUDES = IncludePatterns()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hardsave.tuples import NamedTuple
-from hardsave.workspace.filesystem.exhaustion import refuse_if_spent
+from hardsave.workspace.filesystem.exhaustion import refuse_if_exhausted
 
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not wait for its other end
 _REASONS = {
@@ -122,7 +122,7 @@ def _chunk(file: int, size: int) -> bytes:
 
 
 def failure(error: OSError) -> Reading:
-    refuse_if_spent(error)
+    refuse_if_exhausted(error)
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return Reading()
     if error.errno == errno.ENXIO:  # a socket

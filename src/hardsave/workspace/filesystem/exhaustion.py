@@ -9,17 +9,17 @@ import os
 
 from hardsave.errors import Unavailable
 
-_SPENT = {
+_EXHAUSTED = {
     errno.EMFILE: "close some of this process, or raise its limit (ulimit -n)",
     errno.ENFILE: "close some on this machine, or raise fs.file-max",
     errno.ENOMEM: "free some memory",
 }
 
 
-def refuse_if_spent(error: OSError) -> None:
+def refuse_if_exhausted(error: OSError) -> None:
     """`Unavailable` if an error is of this kind."""
-    if error.errno in _SPENT:
+    if error.errno in _EXHAUSTED:
         raise Unavailable(
             f"the files cannot be read now: {os.strerror(error.errno)}; "
-            f"{_SPENT[error.errno]}, then repeat"
+            f"{_EXHAUSTED[error.errno]}, then repeat"
         ) from error

@@ -66,7 +66,7 @@ class Mounts:
         self._root = root
         self._fd = os.open(_LIST, os.O_RDONLY | os.O_CLOEXEC)
         # The kernel says it once to each descriptor: what wakes somebody is none that is asked.
-        self.stirs = os.open(_LIST, os.O_RDONLY | os.O_CLOEXEC)
+        self.change_fd = os.open(_LIST, os.O_RDONLY | os.O_CLOEXEC)
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLPRI)
         listed = self._read()
@@ -89,4 +89,4 @@ class Mounts:
 
     def close(self) -> None:
         os.close(self._fd)
-        os.close(self.stirs)
+        os.close(self.change_fd)

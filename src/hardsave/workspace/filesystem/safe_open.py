@@ -17,7 +17,7 @@ from functools import cache
 from typing import ClassVar
 
 from hardsave.errors import Unavailable
-from hardsave.workspace.filesystem.exhaustion import refuse_if_spent
+from hardsave.workspace.filesystem.exhaustion import refuse_if_exhausted
 
 _OPENAT2 = 437  # the same on every architecture that we run on
 _NO_XDEV, _NO_SYMLINKS, _BENEATH = 0x01, 0x04, 0x08
@@ -33,7 +33,7 @@ _FEW = 8 if _SYSTEM == "linux" else 0  # directories
 _UNKNOWN_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP)
 
 
-class Beneath:
+class RootDirectory:
     """A root directory, and all that is opened beneath it. Paths are relative."""
 
     few: ClassVar[int] = _FEW  # how many this process still opens name by name
@@ -43,7 +43,7 @@ class Beneath:
         try:
             self.fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            refuse_if_spent(error)
+            refuse_if_exhausted(error)
             raise
         status = os.fstat(self.fd)
         self.device = status.st_dev
@@ -52,7 +52,7 @@ class Beneath:
     def close(self) -> None:
         os.close(self.fd)
 
-    def __enter__(self) -> "Beneath":
+    def __enter__(self) -> "RootDirectory":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,15 +62,15 @@ class Beneath:
         """A descriptor. The empty path is the root itself."""
         flags |= os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            if Beneath.few > 0 and flags & os.O_DIRECTORY and (mount := _mount(self.fd)):
-                Beneath.few -= 1
+            if RootDirectory.few > 0 and flags & os.O_DIRECTORY and (mount := _mount(self.fd)):
+                RootDirectory.few -= 1
                 return _walked_in(mount, self.fd, path, flags)
             kernel = _openat2()
             if kernel is not None:
                 return kernel(self.fd, path or b".", flags, mode)
             return _walk(self.fd, path, flags, mode)
         except OSError as error:
-            refuse_if_spent(error)
+            refuse_if_exhausted(error)
             raise
 
     def is_still_there(self) -> bool:
@@ -100,17 +100,17 @@ class Beneath:
         try:
             yield descriptor
         except OSError as error:  # to list it takes one more
-            refuse_if_spent(error)
+            refuse_if_exhausted(error)
             raise
         finally:
             os.close(descriptor)
 
 
-def refuse_what_went(beneath: Beneath, identity: tuple[int, int] | None) -> None:
+def refuse_what_went(root_dir: RootDirectory, identity: tuple[int, int] | None) -> None:
     """`Unavailable` if the root was moved, removed or replaced under a look at it: what seems to be
     missing then was never missed by anybody, and must not become a checkpoint."""
-    if not beneath.is_still_there() or identity not in (None, beneath.identity):
-        raise gone(beneath.root)
+    if not root_dir.is_still_there() or identity not in (None, root_dir.identity):
+        raise gone(root_dir.root)
 
 
 def gone(root: bytes) -> Unavailable:

@@ -20,7 +20,7 @@ _LARGEST_INDEX = 64 << 20
 _UNKNOWN = b"?"
 
 
-class Inner:
+class NestedRepository:
     """One of them. Its index is read once, and taken apart if somebody asks what is in it."""
 
     def __init__(self, top: bytes) -> None:

@@ -37,7 +37,7 @@ class Repository(NamedTuple):
     exclude: bytes = b""  # the content of its own excludes file
 
 
-class Look(NamedTuple):
+class CachedRepository(NamedTuple):
     """What was found, and what it depends on."""
 
     top: Path
@@ -49,11 +49,11 @@ class Look(NamedTuple):
 def look(
     top: Path,
     branches: Iterable[str] = (),
-    last: Look | None = None,
+    last: CachedRepository | None = None,
     *,
     known_index: bytes = b"",
     clock: Callable[[], int] = time.time_ns,
-) -> Look:
+) -> CachedRepository:
     """Look at the repository that begins at `top`, or find that it is as the `last` look says.
 
     An index whose hash is `known_index` was sound before: it is taken apart if somebody asks.
@@ -65,16 +65,16 @@ def look(
     with opened(top) as directory:
         match directory:
             case None:
-                return Look(top, named, Repository(None))
+                return CachedRepository(top, named, Repository(None))
             case NoGitDirectory(problem):
                 missed = GitPosition(not_captured=(NotCaptured(".git", problem),))
-                return Look(top, named, Repository(missed, problem=problem))
+                return CachedRepository(top, named, Repository(missed, problem=problem))
             case GitDirectory():
                 position = git.position_in(directory, also=named)
                 exclude = git.exclude_in(directory, top)
                 tracked = _tracked(directory, position, known_index)
                 found = Repository(position, *tracked, exclude)
-                return Look(top, named, found, _stamps(directory, top, found, start_ns))
+                return CachedRepository(top, named, found, _stamps(directory, top, found, start_ns))
 
 
 def _tracked(

@@ -253,7 +253,7 @@ class _Restore:
     def _look(self, before: GitPosition, target: GitPosition) -> None:
         """What is left to do. After a crash that is less than what was planned."""
         now = position_in(self._directory, also=gitplan.branches(target))
-        if others := gitplan.strangers(now, before, target):
+        if others := gitplan.changed_by_others(now, before, target):
             raise Conflict(
                 f"another program is at work in this repository: {', '.join(others)} changed "
                 "after the present was saved. Nothing was changed; repeat"
@@ -268,7 +268,7 @@ class _Restore:
             if move.after is not None:
                 self._staged[move.ref] = files.stage(move.after.encode() + b"\n")
         if "index" in self._staged:
-            files.distrust(self._staged["index"])
+            files.backdate(self._staged["index"])
 
     # Changes
 
@@ -328,7 +328,7 @@ class _Restore:
 
     def _verify(self, target: GitPosition) -> None:
         now = position_in(self._directory, also=gitplan.branches(target))
-        if others := gitplan.strangers(now, target, target):
+        if others := gitplan.changed_by_others(now, target, target):
             raise Conflict(
                 f"{', '.join(others)} of the repository did not stay as restored: another "
                 "program is at work there, without git's locks; repeat"

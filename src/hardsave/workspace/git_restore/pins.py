@@ -45,7 +45,7 @@ def pin(directory: GitDirectory, files: GitFiles, plan: GitPlan, id: str) -> tup
     neither commit nor collect.
     """
     named = [each.id for each in (*plan.staged, *plan.contents)]
-    for empty in objects.unwritten(directory, named) if named else ():
+    for empty in objects.missing_empty(directory, named) if named else ():
         write(directory, files, empty)
     lost = objects.missing(directory, [pin.id for pin in plan.pins])
     pins = [pin for pin in plan.pins if pin.id not in lost]

@@ -253,7 +253,7 @@ def _ids(data: bytes, hash_name: str) -> list[str]:
 # What is between two positions
 
 
-def strangers(now: GitPosition, present: GitPosition, target: GitPosition) -> list[str]:
+def changed_by_others(now: GitPosition, present: GitPosition, target: GitPosition) -> list[str]:
     """What is neither as the present has it nor as the target does: somebody else's doing."""
     found = [missed.path for missed in now.not_captured]
     places: Iterable[tuple[Mapping[str, object], ...]] = (

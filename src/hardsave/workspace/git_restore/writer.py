@@ -61,7 +61,7 @@ class GitFiles:
             os.close(file)
         return name
 
-    def distrust(self, name: bytes) -> None:
+    def backdate(self, name: bytes) -> None:
         """Let a staged index look older than every file that it knows.
 
         Git believes the stat data of an index for files that were last changed before it was

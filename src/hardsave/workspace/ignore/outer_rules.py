@@ -11,7 +11,7 @@ from hardsave.workspace.ignore import rules as ignore
 from hardsave.workspace.ignore.rules import RootRules, Rules
 
 
-class Outside(NamedTuple):
+class OuterRules(NamedTuple):
     """Contents of ignore files; those that say nothing are empty."""
 
     inside: bytes = b""  # where in its repository the workspace lies; empty: at its top, or in none
@@ -45,7 +45,7 @@ class Outside(NamedTuple):
         return frozenset(path[len(start) :] for path in tracked if path.startswith(start))
 
 
-def meant(content: bytes) -> bytes:
+def if_any_rule(content: bytes) -> bytes:
     """The content of an ignore file, if it says anything: git fills new ones with comments."""
     if all(line.startswith(b"#") or not line.strip(b" \r") for line in content.split(b"\n")):
         return b""

@@ -10,7 +10,7 @@ import stat
 from hardsave.objects.hashing import Hash
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, kept_mode, last_name, parent
 from hardsave.workspace.filesystem.lock_safe_open import reading
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.snapshot import content
 
 _OTHER = 0
@@ -55,28 +55,28 @@ def resembles(name: bytes, directory: int, entry: Entry | None) -> bool:
     return found == (FILE, entry.size, entry.mode)
 
 
-def is_at(beneath: Beneath, path: bytes, entry: Entry) -> bool:
+def is_at(root_dir: RootDirectory, path: bytes, entry: Entry) -> bool:
     """Whether a path is what an entry says. One that cannot be reached or read is not."""
     try:
-        with beneath.directory(parent(path)) as directory:
+        with root_dir.directory(parent(path)) as directory:
             return is_entry(last_name(path), directory, entry)
     except OSError:
         return False
 
 
-def is_taken(beneath: Beneath, path: bytes) -> bool:
+def is_taken(root_dir: RootDirectory, path: bytes) -> bool:
     """Whether anything lies at a path. Nothing is beneath what is no directory."""
     try:
-        with beneath.directory(parent(path)) as directory:
+        with root_dir.directory(parent(path)) as directory:
             return look(last_name(path), directory) is not None
     except OSError:
         return False
 
 
-def names(beneath: Beneath, path: bytes) -> list[bytes]:
+def names(root_dir: RootDirectory, path: bytes) -> list[bytes]:
     """What is in a directory; nothing if it cannot be looked into."""
     try:
-        with beneath.directory(path) as directory:
+        with root_dir.directory(path) as directory:
             return [os.fsencode(name) for name in os.listdir(directory)]
     except OSError:
         return []

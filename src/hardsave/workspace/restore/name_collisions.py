@@ -20,7 +20,7 @@ def folded(path: bytes) -> bytes:
     return unicodedata.normalize("NFD", text).encode("utf-8", "surrogateescape")
 
 
-def twins(gone: Iterable[bytes], made: Iterable[bytes]) -> frozenset[bytes]:
+def collisions(gone: Iterable[bytes], made: Iterable[bytes]) -> frozenset[bytes]:
     """Of paths that go and paths that are made, those whose own names may be taken for one of
     the other kind. What lies beneath them is not listed."""
     going: dict[bytes, list[bytes]] = {}

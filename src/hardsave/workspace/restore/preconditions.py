@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from hardsave.errors import Unavailable
 from hardsave.workspace.entries import above, last_name, parent
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.restore import disk_state
-from hardsave.workspace.restore.name_collisions import twins
+from hardsave.workspace.restore.name_collisions import collisions
 from hardsave.workspace.restore.plan import Step
 
 # What somebody else did to a path in the meantime, or does not let us do to it; or what this
@@ -25,12 +25,12 @@ class Unexpected(Exception):
     """What is at a path is neither what the plan expects nor what it leaves."""
 
 
-class Ground:
+class Preconditions:
     """A workspace, as the steps of one restore look at it."""
 
-    def __init__(self, beneath: Beneath, steps: Sequence[Step]) -> None:
-        self._beneath = beneath
-        self._doubled = twins(
+    def __init__(self, root_dir: RootDirectory, steps: Sequence[Step]) -> None:
+        self._root_dir = root_dir
+        self._colliding = collisions(
             [step.path for step in steps if step.do in ("remove", "rmdir")],
             [step.path for step in steps if step.before is None and step.after is not None],
         )
@@ -51,7 +51,7 @@ class Ground:
         if not disk_state.is_entry(last_name(step.path), directory, step.before):
             raise _unexpected(step)
 
-    def glance(self, step: Step, directory: int) -> None:
+    def expect_stat(self, step: Step, directory: int) -> None:
         """The same, for a step that looks at contents when it is taken."""
         if not disk_state.resembles(last_name(step.path), directory, step.before):
             raise _unexpected(step)
@@ -59,9 +59,11 @@ class Ground:
     def is_by_its_name(self, path: bytes) -> bool:
         """Whether what is found at a path lies there, and not under a name that this file system
         takes for the same."""
-        if not self._doubled:
+        if not self._colliding:
             return True
-        return all(self._is_listed(each) for each in (path, *above(path)) if each in self._doubled)
+        return all(
+            self._is_listed(each) for each in (path, *above(path)) if each in self._colliding
+        )
 
     def forget(self, directory: bytes) -> None:
         """What lies in a directory is no longer what was seen."""
@@ -71,7 +73,7 @@ class Ground:
         directory = parent(path)
         if directory not in self._names:
             try:
-                with self._beneath.directory(directory) as opened:
+                with self._root_dir.directory(directory) as opened:
                     self._names[directory] = frozenset(os.listdir(opened))
             except OSError:
                 return False
@@ -83,7 +85,7 @@ class Ground:
 
     def _inode(self, path: bytes) -> tuple[int, int] | None:
         try:
-            with self._beneath.directory(parent(path)) as directory:
+            with self._root_dir.directory(parent(path)) as directory:
                 status = disk_state.look(last_name(path), directory)
         except OSError:
             return None

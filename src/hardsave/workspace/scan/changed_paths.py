@@ -21,7 +21,7 @@ class Mark(NamedTuple):
     moment: int
 
 
-class Lookout(Protocol):
+class DirectoryWatcher(Protocol):
     """What a scan tells the watch: which directories to keep an eye on."""
 
     def arm(self, path: bytes) -> bool:
@@ -44,8 +44,8 @@ class Changed(NamedTuple):
     """
 
     mark: Mark | None  # None: somebody has looked, and nobody watches
-    lookout: Lookout | None
+    watcher: DirectoryWatcher | None
     identity: tuple[int, int]  # device and inode of the root
-    everything: str = ""
+    full_scan_reason: str = ""
     directories: Mapping[bytes, Names | None] = MappingProxyType({})
     trees: frozenset[bytes] = frozenset()

@@ -11,10 +11,10 @@ from hardsave.defaults import IGNORE_FILES
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured, joined, last_name, lies_in, parent
 from hardsave.workspace.filesystem.bounded_read import read_beneath
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.ignore import rules as ignore
 from hardsave.workspace.scan.cache import Cache
-from hardsave.workspace.scan.result import Found, Scan
+from hardsave.workspace.scan.result import FoundDirectory, Scan
 
 WHOLE = b"."
 """The path of a loss among what is not captured: that of the workspace itself."""
@@ -46,7 +46,7 @@ def loss(scan: Scan) -> NotCaptured | None:
     )
 
 
-def _newly_ignored(found: Found) -> Iterator[_Ignored]:
+def _newly_ignored(found: FoundDirectory) -> Iterator[_Ignored]:
     known = found.known
     if known is None or found.ignored is known.ignored or not found.ignored:
         return
@@ -57,7 +57,7 @@ def _newly_ignored(found: Found) -> Iterator[_Ignored]:
 
 def _files(cache: Cache) -> Mapping[bytes, int]:
     """How many files each directory had."""
-    return {path: len(cache.glimpse(path).files) for path in cache.paths()}
+    return {path: len(cache.stats(path).files) for path in cache.paths()}
 
 
 def _lost(each: _Ignored, counts: Mapping[bytes, int]) -> int:
@@ -71,12 +71,12 @@ def _lost(each: _Ignored, counts: Mapping[bytes, int]) -> int:
 
 def _rule(root: bytes, each: _Ignored) -> str:
     """The line that decides about a path: the last that matches, of the nearest ignore file."""
-    with Beneath(root) as beneath:
+    with RootDirectory(root) as root_dir:
         over: bytes | None = parent(each.path)
         while over is not None:
             for name in reversed(IGNORE_FILES):
                 where = joined(over, name)
-                content, problem = read_beneath(beneath.fd, where, limit=_MAX_IGNORE_FILE)
+                content, problem = read_beneath(root_dir.fd, where, limit=_MAX_IGNORE_FILE)
                 if problem:
                     return "a new rule"
                 if found := _line((content or b"").split(b"\n"), each, over):

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from hardsave.objects.hashing import HASH_BYTES, Hash
 from hardsave.workspace.entries import DIRECTORY, FILE, FILE_BITS, SYMLINK, kept_mode
-from hardsave.workspace.scan.cache import NO_HASH, Folder
+from hardsave.workspace.scan.cache import NO_HASH, CachedDirectory
 from hardsave.workspace.scan.result import sizes_and_modes
 from hardsave.workspace.snapshot import directory
 from hardsave.workspace.snapshot.content import Put
@@ -23,12 +23,12 @@ class Runs:
     `targets` are those of its symlinks."""
 
     def __init__(
-        self, folder: Folder, tree: Callable[[bytes], Hash], targets: Mapping[bytes, bytes]
+        self, folder: CachedDirectory, tree: Callable[[bytes], Hash], targets: Mapping[bytes, bytes]
     ) -> None:
         self._listed, self._starts = _layout(folder.files, folder.directories)
         self._files = folder.files
         self._hashes = folder.hashes
-        self._sizes, self._modes = sizes_and_modes(folder.keys, len(folder.files))
+        self._sizes, self._modes = sizes_and_modes(folder.entry_stamps, len(folder.files))
         self._below = dict(zip(folder.directories, folder.directory_modes(), strict=True))
         self._tree = tree
         self._targets = targets

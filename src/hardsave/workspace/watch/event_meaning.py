@@ -135,7 +135,7 @@ class Pending:
                 del told[at]
 
 
-def tell(pending: Pending, path: bytes, name: bytes, what: Meaning, moment: int) -> None:
+def note(pending: Pending, path: bytes, name: bytes, what: Meaning, moment: int) -> None:
     """Note what an event means for the directory that it came from."""
     match what:
         case Meaning.CONTENT:
