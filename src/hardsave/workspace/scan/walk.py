@@ -16,7 +16,8 @@ from functools import partial
 from hardsave.defaults import IGNORE_FILES
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
-from hardsave.workspace.entries import NotCaptured, joined, parent
+from hardsave.workspace import file_names
+from hardsave.workspace.entries import IGNORED, NotCaptured, joined, parent
 from hardsave.workspace.filesystem.safe_open import Beneath
 from hardsave.workspace.git.nested_repository import UNREADABLE, Inner
 from hardsave.workspace.scan.cache import NO_STAMP, Cache, Folder, Linked
@@ -198,6 +199,7 @@ class Walk:
         ):
             return False
         self._not_captured += [reason for reason in reasons if reason is not None]
+        self._note_ignored(path, known.ignored)
         self._note_linked(path, known.left_out, [at for _, at in left], is_captured=False)
         self._note(path, known.files, status)
         found = as_known(path, known)
@@ -264,6 +266,7 @@ class Walk:
             keys,
             to_read(known, names_of.files, keys),
         )
+        self._note_ignored(path, names_of.ignored)
         self._note(path, names_of.files, names_of.status)
         self._add(found, names_of.below, rules)
 
@@ -382,6 +385,16 @@ class Walk:
 
     def _leave_out(self, path: bytes, reason: str) -> None:
         self._not_captured.append(NotCaptured(path, reason))
+
+    def _note_ignored(self, path: bytes, ignored: Iterable[bytes]) -> None:
+        """Name what is missed if it is gone: a restore cannot bring it back, and says so."""
+        for name in filter(file_names.is_worth_noting, ignored):
+            try:
+                status = os.lstat(self._prefix + joined(path, name))
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                self._leave_out(joined(path, name), IGNORED)
 
     def _not_readable(self, path: bytes, error: OSError) -> None:
         if not path:
