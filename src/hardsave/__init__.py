@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from hardsave.vault.vault import Vault
     from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Fork, Watching, Workspace, WorkspaceStatus
-    from hardsave.workspace.gitcommits import GitCommit
+    from hardsave.workspace.git_restore.left_behind import GitCommit
 
     __version__: str
 
@@ -136,7 +136,7 @@ _HOMES = {
     "hardsave.vault.vault": ("Vault",),
     "hardsave.vault.verify": ("Verification",),
     "hardsave.vault.workspace": ("Fork", "Watching", "Workspace", "WorkspaceStatus"),
-    "hardsave.workspace.gitcommits": ("GitCommit",),
+    "hardsave.workspace.git_restore.left_behind": ("GitCommit",),
 }
 _CALLED = {"open": "open_vault", "repair": "repair_store"}  # there, where `open` is Python's own
 

@@ -165,7 +165,7 @@ PARTS = (
             ("vault/not_saved", "Checkout"),
             ("vault/choosing", "Kept"),
             ("vault/repository", "GitChanges"),
-            ("workspace/gitcommits", "GitCommit"),
+            ("workspace/git_restore/left_behind", "GitCommit"),
             ("vault/rollback", "RolledBack"),
             ("vault/undo", "Operation"),
             ("vault/bisect", "Bisected"),

@@ -18,18 +18,19 @@ from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Last, Place
-from hardsave.workspace import cache as caches
-from hardsave.workspace import capture, surroundings
-from hardsave.workspace.cache import Cache
-from hardsave.workspace.capture import Capture, Git
-from hardsave.workspace.content import Put
 from hardsave.workspace.entries import NotCaptured
-from hardsave.workspace.found import Scan
-from hardsave.workspace.inner import UNREADABLE
-from hardsave.workspace.losses import loss
-from hardsave.workspace.scan import scan
-from hardsave.workspace.snapshot import BATCH_BYTES, snapshot
-from hardsave.workspace.surroundings import Surroundings
+from hardsave.workspace.git.nested_repository import UNREADABLE
+from hardsave.workspace.scan import cache as caches
+from hardsave.workspace.scan import git_context
+from hardsave.workspace.scan.cache import Cache
+from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.scan.newly_ignored import loss
+from hardsave.workspace.scan.result import Scan
+from hardsave.workspace.scan.scanner import scan
+from hardsave.workspace.snapshot import capture
+from hardsave.workspace.snapshot.builder import BATCH_BYTES, snapshot
+from hardsave.workspace.snapshot.capture import Capture, Git
+from hardsave.workspace.snapshot.content import Put
 
 if TYPE_CHECKING:
     from hardsave.vault.ahead import Ahead
@@ -95,7 +96,7 @@ class Taking:
         place = self._place
         before = None if place.last is None else place.last.around
         known = place.cache.memory.tracked_key if place.cache.memory else b""
-        around = surroundings.look(
+        around = git_context.look(
             place.path, branches=self.branches, last=before, known_index=known
         )
         found = scan(

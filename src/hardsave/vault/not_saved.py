@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 
 from hardsave.record import Record
 from hardsave.vault.files import GitState, git_state
-from hardsave.workspace import capture, disk
-from hardsave.workspace.asked import Asked
-from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.entries import FILE, NotCaptured, last_name, parent
-from hardsave.workspace.losses import WHOLE
-from hardsave.workspace.surroundings import Surroundings
+from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.restore import disk_state
+from hardsave.workspace.restore.requested_paths import Asked
+from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.scan.newly_ignored import WHOLE
+from hardsave.workspace.snapshot import capture
 
 # Left out by their nature: their processes make them anew, or they are ours.
 _NO_LOSS = frozenset(
@@ -71,12 +72,12 @@ def _written(beneath: Beneath, path: bytes) -> int | None:
     directory holds is not told by its own time: it counts as it was."""
     try:
         with beneath.directory(parent(path)) as directory:
-            found = disk.look(last_name(path), directory)
+            found = disk_state.look(last_name(path), directory)
     except OSError:
         return None
     if found is None:
         return None
-    return found.st_mtime_ns if disk.is_type(found, FILE) else 0
+    return found.st_mtime_ns if disk_state.is_type(found, FILE) else 0
 
 
 def checkout(goal: capture.Git | None, around: Surroundings) -> Checkout | None:

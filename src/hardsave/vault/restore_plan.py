@@ -24,18 +24,19 @@ from hardsave.vault.context import Context
 from hardsave.vault.ignored import Besides
 from hardsave.vault.not_saved import Checkout, NotSaved, checkout, not_saved
 from hardsave.vault.place import Place
-from hardsave.workspace import capture, compare, directory, disk
-from hardsave.workspace import plan as plans
-from hardsave.workspace.asked import Asked, checked
-from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.content import Fetch, overlay
 from hardsave.workspace.entries import DIRECTORY, Entry, above, joined, lies_in, parent
-from hardsave.workspace.left_alone import Missed
-from hardsave.workspace.plan import Choice, Compared, Plan
+from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.restore import disk_state
+from hardsave.workspace.restore import plan as plans
+from hardsave.workspace.restore.left_alone import Missed
+from hardsave.workspace.restore.plan import Choice, Compared, Plan
+from hardsave.workspace.restore.requested_paths import Asked, checked
+from hardsave.workspace.snapshot import capture, compare, directory
+from hardsave.workspace.snapshot.content import Fetch, overlay
 
 if TYPE_CHECKING:
     from hardsave.vault.repository import GitChanges, GitWay
-    from hardsave.workspace.git import GitPosition
+    from hardsave.workspace.git.position import GitPosition
 
 
 class FileChanges(Record):
@@ -210,8 +211,10 @@ def _on_disk(
     found: set[bytes] = set()
     with Beneath(place.root) as beneath:
         for over in {parent(path) for path in new} - (made - {*meant}):
-            found.update(joined(over, name) for name in disk.names(beneath, over))
-        there = {path for path in made & found if disk.is_at(beneath, path, Entry(DIRECTORY, 0))}
+            found.update(joined(over, name) for name in disk_state.names(beneath, over))
+        there = {
+            path for path in made & found if disk_state.is_at(beneath, path, Entry(DIRECTORY, 0))
+        }
     return new & found - there, there.intersection(meant)
 
 
@@ -224,7 +227,7 @@ def _settled(place: Place, choice: Choice) -> Choice:
     going, held = choice.to_go(), set[bytes]()
     with Beneath(place.root) as beneath:
         for path in sorted(directories, reverse=True):
-            inside = {joined(path, name) for name in disk.names(beneath, path)}
+            inside = {joined(path, name) for name in disk_state.names(beneath, path)}
             if inside - going or inside & held:
                 held.add(path)
     return choice.holding(frozenset(held))
@@ -241,7 +244,7 @@ def _differing(context: Context, place: Place, taken: Taken, choice: Choice) -> 
     with Beneath(place.root) as beneath:
         for path, entry in hidden.items():
             for each, kept in _tree(path, entry, context.objects.fetch):
-                if choice.asked.holds(each) and not disk.is_at(beneath, each, kept):
+                if choice.asked.holds(each) and not disk_state.is_at(beneath, each, kept):
                     found.add(each)
     return frozenset(found)
 
@@ -316,7 +319,7 @@ def _unsaved(place: Place, taken: Taken, plan: Plan, other: frozenset[bytes]) ->
         return [
             Kept(os.fsdecode(path), why.get(path, _IGNORED))
             for path, entry in sorted(plan.unsaved.items())
-            if (entry.type == DIRECTORY or not disk.is_at(beneath, path, entry))
+            if (entry.type == DIRECTORY or not disk_state.is_at(beneath, path, entry))
             and (path in why or any(lies_in(each, path) for each in other))
         ]
 

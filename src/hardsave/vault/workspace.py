@@ -27,9 +27,9 @@ from hardsave.vault.line import Timeline
 from hardsave.vault.place import Place
 from hardsave.vault.rewind import Rewind
 from hardsave.vault.settling import settled
-from hardsave.workspace.dirty import dirty
-from hardsave.workspace.found import Scan
-from hardsave.workspace.surroundings import Surroundings
+from hardsave.workspace.git.uncommitted import dirty
+from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.scan.result import Scan
 
 
 class WorkspaceStatus(Record):

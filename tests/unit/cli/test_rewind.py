@@ -11,7 +11,7 @@ import hardsave
 from hardsave.cli.render import rewind_plan
 from hardsave.vault.choosing import Kept
 from hardsave.vault.restore_plan import FileChanges
-from hardsave.workspace import checkout
+from hardsave.workspace.restore import execution
 from tests.unit.cli.conftest import Run
 from tests.unit.workspace.git_room import built
 
@@ -284,7 +284,7 @@ def test_an_interrupted_rewind_says_what_the_head_is_by_now(
 
     (session_1 / "a.txt").write_text("ruined\n")
     with monkeypatch.context() as patched:
-        patched.setattr(checkout, "prepared", interrupt)
+        patched.setattr(execution, "prepared", interrupt)
         ran = run("rewind", ref, "--yes")
     assert ran.code == 130
     target = {"@": "session-1:3", "@~1": "session-1:2"}[ref]
