@@ -7,6 +7,7 @@ of a bounded size, and what is not read has a reason that people understand.
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from hardsave.tuples import NamedTuple
@@ -96,6 +97,28 @@ def read_descriptor(descriptor: int, *, limit: int) -> Reading:
     if len(data) > limit:
         return Reading(problem=f"it has more than {limit} bytes")
     return Reading(data)
+
+
+def chunks(file: int, size: int, chunk_bytes: int) -> Iterator[bytes]:
+    """The content of an open file, in chunks of `chunk_bytes`, the last one shorter.
+
+    It may grow faster than it is read: of what comes beyond `size` there is one byte, to tell.
+    """
+    left = size + 1
+    while left and (chunk := _chunk(file, min(chunk_bytes, left))):
+        yield chunk
+        left -= len(chunk)
+
+
+def _chunk(file: int, size: int) -> bytes:
+    """So many bytes, fewer only at the end."""
+    data = os.read(file, size)
+    while data and len(data) < size:
+        more = os.read(file, size - len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 def failure(error: OSError) -> Reading:

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hardsave.workspace.entries import last_name, parent
+from hardsave.workspace.filesystem.bounded_read import chunks
 from hardsave.workspace.filesystem.lock_safe_open import reading
 from hardsave.workspace.filesystem.safe_open import Beneath
 from hardsave.workspace.git import index as gitindex
 from hardsave.workspace.git.index import BadIndex, IndexEntry
 from hardsave.workspace.git.position import GitPosition
-from hardsave.workspace.snapshot import content
 
+_CHUNK_BYTES = 128 * 1024
 _STAGE = 0x30  # in the first byte of an entry's flags
 
 
@@ -73,7 +74,7 @@ def _is_same_file(file: int, entry: IndexEntry) -> bool:
         return False
     if bool(status.st_mode & stat.S_IXUSR) != bool(entry.mode & stat.S_IXUSR):
         return False
-    return _id(content.parts(file, status.st_size), status.st_size, entry) == entry.id
+    return _id(chunks(file, status.st_size, _CHUNK_BYTES), status.st_size, entry) == entry.id
 
 
 def _id(parts: Iterable[bytes], size: int, entry: IndexEntry) -> str:

@@ -8,10 +8,10 @@ import os
 from contextlib import suppress
 
 from hardsave.workspace.filesystem.bounded_read import open_beneath, open_directory
+from hardsave.workspace.filesystem.durable_write import write_whole
 from hardsave.workspace.git.git_directory import GitDirectory
 from hardsave.workspace.git.unfinished import OPERATION_DIRECTORIES
 from hardsave.workspace.git_restore.locks import making_parents
-from hardsave.workspace.restore.journal import write_whole
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOG = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

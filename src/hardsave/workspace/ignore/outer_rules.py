@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.ignore import rules as ignore
-from hardsave.workspace.scan.capture_policy import RootRules, Rules
+from hardsave.workspace.ignore.rules import RootRules, Rules
 
 
 class Outside(NamedTuple):

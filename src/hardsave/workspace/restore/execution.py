@@ -19,11 +19,12 @@ from pathlib import Path
 from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.stores.boot import boot_id
+from hardsave.workspace.filesystem.durable_write import sync_directory
 from hardsave.workspace.filesystem.safe_open import Beneath
 from hardsave.workspace.restore import journal
 from hardsave.workspace.restore.journal import Journal
-from hardsave.workspace.restore.obstacles import IN_THE_WAY
 from hardsave.workspace.restore.plan import Plan
+from hardsave.workspace.restore.preconditions import IN_THE_WAY
 from hardsave.workspace.restore.steps import Restored, Steps
 from hardsave.workspace.snapshot.content import Fetch
 
@@ -86,7 +87,7 @@ def _make(written: Journal, path: Path) -> None:
     try:
         for folder in reversed(written.made):
             os.mkdir(folder)
-            journal.sync_directory(os.path.dirname(folder))
+            sync_directory(os.path.dirname(folder))
     except OSError as error:
         if error.errno not in IN_THE_WAY:
             raise

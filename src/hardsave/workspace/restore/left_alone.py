@@ -15,7 +15,8 @@ from hardsave.defaults import IGNORE_FILES
 from hardsave.objects.hashing import Hash
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import DIRECTORY, FILE, Entry, last_name, lies_in
-from hardsave.workspace.scan.capture_policy import Exempt, Rules
+from hardsave.workspace.ignore.rules import Rules
+from hardsave.workspace.scan.capture_policy import Exempt
 from hardsave.workspace.snapshot import content, directory
 from hardsave.workspace.snapshot.compare import Pair, Ward
 from hardsave.workspace.snapshot.content import Fetch

@@ -17,6 +17,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import file_names
 from hardsave.workspace.entries import DIRECTORY, SYMLINK, Entry, above, lies_in, parent
+from hardsave.workspace.ignore.rules import RootRules
 from hardsave.workspace.restore import hard_links
 from hardsave.workspace.restore.hard_links import Linking
 from hardsave.workspace.restore.left_alone import (
@@ -29,7 +30,7 @@ from hardsave.workspace.restore.left_alone import (
 )
 from hardsave.workspace.restore.name_collisions import twins
 from hardsave.workspace.restore.requested_paths import Asked, asked_for, checked, in_any
-from hardsave.workspace.scan.capture_policy import Exempt, RootRules
+from hardsave.workspace.scan.capture_policy import Exempt
 from hardsave.workspace.snapshot import compare, directory
 from hardsave.workspace.snapshot.compare import Difference
 from hardsave.workspace.snapshot.content import Fetch

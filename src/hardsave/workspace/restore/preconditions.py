@@ -1,13 +1,24 @@
 """What the steps of a plan find before them: whether each is taken already, and may be taken."""
 
+import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from hardsave.errors import Unavailable
 from hardsave.workspace.entries import above, last_name, parent
 from hardsave.workspace.filesystem.safe_open import Beneath
 from hardsave.workspace.restore import disk_state
 from hardsave.workspace.restore.name_collisions import twins
 from hardsave.workspace.restore.plan import Step
+
+# What somebody else did to a path in the meantime, or does not let us do to it; or what this
+# file system cannot hold: such a name, so long a file, a symlink, so many links.
+IN_THE_WAY = {
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EXDEV, errno.EEXIST),
+    *(errno.ENOTEMPTY, errno.EACCES, errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.ENAMETOOLONG),
+    *(errno.EILSEQ, errno.EINVAL, errno.EFBIG, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK),
+}
 
 
 class Unexpected(Exception):
@@ -82,3 +93,15 @@ class Ground:
 def _unexpected(step: Step) -> Unexpected:
     what = "appeared" if step.before is None else "changed"
     return Unexpected(f"{what} after the present was saved")
+
+
+@contextmanager
+def unless_in_the_way(path: bytes) -> Iterator[None]:
+    """Cleans up as far as others let us."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in IN_THE_WAY:
+            raise Unavailable(
+                f"{os.fsdecode(path)!r} cannot be cleaned up: {error.strerror}"
+            ) from error

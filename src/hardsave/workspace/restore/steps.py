@@ -17,12 +17,22 @@ from hardsave.workspace.entries import DIRECTORY, FILE, above, kept_mode, last_n
 from hardsave.workspace.file_names import TEMPORARY_PREFIX
 from hardsave.workspace.filesystem.lock_safe_open import reading
 from hardsave.workspace.filesystem.safe_open import Beneath, rename_to_nothing
-from hardsave.workspace.restore import attributes, disk_state, stored_copies, swap
-from hardsave.workspace.restore.file_writer import Numbered, fill, in_portions, with_small
-from hardsave.workspace.restore.obstacles import IN_THE_WAY, unless_in_the_way
-from hardsave.workspace.restore.parallel_sync import synced
+from hardsave.workspace.restore import disk_state, stored_copies, swap
+from hardsave.workspace.restore.file_writer import (
+    Numbered,
+    copy_attributes,
+    fill,
+    in_portions,
+    synced,
+    with_small,
+)
 from hardsave.workspace.restore.plan import Step
-from hardsave.workspace.restore.preconditions import Ground, Unexpected
+from hardsave.workspace.restore.preconditions import (
+    IN_THE_WAY,
+    Ground,
+    Unexpected,
+    unless_in_the_way,
+)
 from hardsave.workspace.restore.swap import Change, Name
 from hardsave.workspace.snapshot.content import Fetch
 
@@ -226,14 +236,14 @@ class Steps:
         stack.callback(os.close, file)
         fill(file, step.after, fetch)
         if step.before is not None and step.before.type == FILE:
-            self._hand_on(step.path, file)
+            self._copy_attributes(step.path, file)
         os.fchmod(file, step.after.mode)
         return file
 
-    def _hand_on(self, path: bytes, file: int) -> None:
+    def _copy_attributes(self, path: bytes, file: int) -> None:
         name = last_name(path)
         with self._beneath.directory(parent(path)) as directory, reading(name, directory) as old:
-            attributes.hand_on(old, file)
+            copy_attributes(old, file)
 
     def _put_staged(self, number: int, step: Step) -> None:
         with self._beneath.directory(parent(step.path)) as directory:

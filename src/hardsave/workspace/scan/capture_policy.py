@@ -6,9 +6,8 @@ reason has that reason said.
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
 
 from hardsave.defaults import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from hardsave.errors import Misuse
@@ -16,27 +15,6 @@ from hardsave.objects.hashing import digest
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import file_names
 from hardsave.workspace.entries import lies_in, parent
-
-_COARSE_NS = 2_000_000_000  # FAT keeps every second second, HFS+ and ext3 whole ones
-_TICK_NS = 20_000_000  # elsewhere the kernel's clock moves every 1 to 10 ms
-
-
-class Rules(Protocol):
-    """The ignore rules that hold in one directory, from the global ones down to its own."""
-
-    @property
-    def key(self) -> bytes:
-        """Two directories whose rules have one key ignore the same names, also further down."""
-
-    def enter(self, name: bytes, patterns: Sequence[bytes]) -> "Rules":
-        """Those of a directory in it; `patterns` are the contents of its ignore files."""
-
-    def match(self, name: bytes, is_dir: bool) -> bool:
-        """Whether an entry of this directory is ignored."""
-
-
-RootRules = Callable[[Sequence[bytes]], Rules]
-"""The rules of a workspace's top directory, from the contents of its ignore files."""
 
 
 class _Given(NamedTuple):
@@ -136,16 +114,6 @@ class Exempt:
 def _kind(mode: int) -> str:
     kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
-
-
-def may_change_unseen(mtime_ns: int, ctime_ns: int, start_ns: int) -> bool:
-    """Whether what is written from `start_ns` on could leave these stamps as they are.
-
-    Then the stamps prove nothing, and the file is read again the next time. A time without
-    fractions of a second comes from a file system that keeps none.
-    """
-    coarse = ctime_ns % 1_000_000_000 == 0
-    return max(mtime_ns, ctime_ns) >= start_ns - (_COARSE_NS if coarse else _TICK_NS)
 
 
 def refuse_what_is_too_wide(root: bytes, home: bytes) -> None:

@@ -23,7 +23,7 @@ from hardsave.workspace.git import repository as gitlook
 from hardsave.workspace.git.position import GitPosition
 from hardsave.workspace.git.repository import Look
 from hardsave.workspace.ignore.outer_rules import Outside, meant
-from hardsave.workspace.scan.capture_policy import RootRules
+from hardsave.workspace.ignore.rules import RootRules
 
 _IGNORE_FILE = 4 << 20
 _ENVIRONMENT = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured, joined
-from hardsave.workspace.scan import capture_policy as policy
+from hardsave.workspace.filesystem.stamps import may_change_unseen
 from hardsave.workspace.scan.cache import KEY_BYTES, NO_STAMP, Cache, Folder, Linked
 from hardsave.workspace.scan.capture_policy import Policy
 from hardsave.workspace.scan.changed_paths import Mark
@@ -162,7 +162,7 @@ class Scan(NamedTuple):
 
 def stamp_of(status: os.stat_result, start_ns: int) -> bytes:
     """What a directory's list of names goes with; one that proves nothing matches nothing."""
-    if policy.may_change_unseen(status.st_mtime_ns, status.st_ctime_ns, start_ns):
+    if may_change_unseen(status.st_mtime_ns, status.st_ctime_ns, start_ns):
         return NO_STAMP
     try:
         return _STAMP.pack(status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

@@ -12,11 +12,12 @@ from functools import lru_cache
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.workspace.filesystem.safe_open import Beneath, refuse_what_went
+from hardsave.workspace.ignore.rules import RootRules
 from hardsave.workspace.scan import cache as caches
 from hardsave.workspace.scan import capture_policy as policy
 from hardsave.workspace.scan import incremental_walk
 from hardsave.workspace.scan.cache import Cache
-from hardsave.workspace.scan.capture_policy import Policy, RootRules
+from hardsave.workspace.scan.capture_policy import Policy
 from hardsave.workspace.scan.changed_paths import Changed
 from hardsave.workspace.scan.directory_rules import RulesChanged
 from hardsave.workspace.scan.incremental_walk import NarrowWalk, TooWide

@@ -20,8 +20,9 @@ from hardsave.workspace import file_names
 from hardsave.workspace.entries import IGNORED, NotCaptured, joined, parent
 from hardsave.workspace.filesystem.safe_open import Beneath
 from hardsave.workspace.git.nested_repository import UNREADABLE, Inner
+from hardsave.workspace.ignore.rules import RootRules, Rules
 from hardsave.workspace.scan.cache import NO_STAMP, Cache, Folder, Linked
-from hardsave.workspace.scan.capture_policy import Exempt, Policy, RootRules, Rules
+from hardsave.workspace.scan.capture_policy import Exempt, Policy
 from hardsave.workspace.scan.changed_paths import Changed
 from hardsave.workspace.scan.directory_rules import DirectoryRules
 from hardsave.workspace.scan.result import (

@@ -9,11 +9,20 @@ import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from hardsave.objects.hashing import Hash
+from hardsave.defaults import IGNORE_FILES
+from hardsave.objects.hashing import HASH_BYTES, Hash
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.filesystem.safe_open import Beneath, gone, refuse_what_went
-from hardsave.workspace.scan.cache import NO_HASH, NO_STAMP, Cache, Folder, Memory, by_directory
+from hardsave.workspace.scan.cache import (
+    KEY_BYTES,
+    NO_HASH,
+    NO_STAMP,
+    Cache,
+    Folder,
+    Memory,
+    by_directory,
+)
 from hardsave.workspace.scan.result import (
     Found,
     Scan,
@@ -24,18 +33,14 @@ from hardsave.workspace.scan.result import (
 )
 from hardsave.workspace.snapshot import directory
 from hardsave.workspace.snapshot.directory_runs import Runs
-from hardsave.workspace.snapshot.file_reader import Files, read_before
-from hardsave.workspace.snapshot.remembered import (
-    Fresh,
-    as_found,
-    has_other_rules,
-    has_same_entries,
-    with_read,
-)
+from hardsave.workspace.snapshot.file_reader import Files, Read, read_before
 
 BATCH_BYTES = 4 << 20
 
 Put = Callable[[Mapping[Hash, bytes]], object]
+
+Fresh = dict[int, Read | None]
+"""Files of a directory that were read, by number; None: not captured after all."""
 
 
 class Snapshot(NamedTuple):
@@ -193,7 +198,7 @@ class _Capture:
             return
         with self._reader.inside(found.path):
             fresh = self._fresh(found)
-            if known and has_same_directories and has_same_entries(found, known, fresh):
+            if known and has_same_directories and _has_same_entries(found, known, fresh):
                 self._rewrite(found, known, fresh, rebuilt)
             else:
                 self._write(found, captured, fresh)
@@ -208,7 +213,7 @@ class _Capture:
     def _keep(self, found: Found, known: Folder) -> None:
         """What the cache has as bytes stays bytes, unless the way to it was another one."""
         path = found.path
-        folder = as_found(known, found)
+        folder = _as_found(known, found)
         packed = self._scan.cache.packed.get(path)
         if folder.stamp == NO_STAMP:
             self._unproven.add(path)
@@ -236,7 +241,7 @@ class _Capture:
 
     def _rewrite(self, found: Found, known: Folder, fresh: Fresh, rebuilt: set[bytes]) -> None:
         """Make the runs that hold what changed. All else stands in the runs that there were."""
-        folder = with_read(as_found(known, found), found.keys, fresh)
+        folder = _with_read(_as_found(known, found), found.keys, fresh)
         modes = zip(known.directory_modes(), found.directory_modes(), strict=True)
         differing = {found.files[at] for at in fresh} | rebuilt
         differing |= {found.directories[at] for at, (a, b) in enumerate(modes) if a != b}
@@ -257,7 +262,7 @@ class _Capture:
         modes = dict(zip(found.directories, found.directory_modes(), strict=True))
         is_whole = len(files) == len(found.files) and len(below) == len(found.directories)
         folder = Folder(
-            found.stamp if is_whole and not has_other_rules(found, fresh) else NO_STAMP,
+            found.stamp if is_whole and not _has_other_rules(found, fresh) else NO_STAMP,
             found.inherited,
             found.rules_key,
             NO_HASH,
@@ -317,3 +322,49 @@ class _Capture:
             self._total -= bytes_of(found.keys, len(found.files))
         if folder.stamp == NO_STAMP or has_unproven(folder.keys, len(folder.files)):
             self._unproven.add(found.path)
+
+
+# What is remembered of a directory
+
+
+def _has_same_entries(found: Found, known: Folder, fresh: Fresh) -> bool:
+    """Whether nothing came or went, and all that is needed to write its runs is known: a cache
+    does not know where symlinks lead, and rules are looked at more closely."""
+    return (
+        bool(known.runs)
+        and tuple(found.files) == known.files
+        and tuple(found.directories) == known.directories
+        and not any(read is None or read.hash == NO_HASH for read in fresh.values())
+        and not any(found.files[at] in IGNORE_FILES for at in fresh)
+        and NO_HASH not in known.hashes
+    )
+
+
+def _with_read(folder: Folder, keys: bytes, fresh: Fresh) -> Folder:
+    """A directory as it is remembered, with these stamps and with what was read just now."""
+    stamps, hashes = bytearray(keys), bytearray(folder.hashes)
+    for at, read in fresh.items():
+        assert read is not None, "then it would have other names"
+        stamps[at * KEY_BYTES : (at + 1) * KEY_BYTES] = read.key.packed()
+        hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES] = read.hash
+    return folder._replace(keys=bytes(stamps), hashes=bytes(hashes))
+
+
+def _as_found(known: Folder, found: Found) -> Folder:
+    """A directory with the same content, perhaps by other stamps or rules, or with other names
+    that are left out."""
+    now = (found.stamp, found.inherited, found.rules_key)
+    aside = (tuple(found.ignored), tuple(found.exempt), tuple(found.left_out))
+    if now == known[:3] and aside == known[6:9]:
+        return known
+    return Folder(*now, *known[3:6], *aside, *known[9:])
+
+
+def _has_other_rules(found: Found, fresh: Fresh) -> bool:
+    """Whether an ignore file is not the one any more that the scan went by. If its stamps are
+    too young to tell, they prove nothing to the next scan either."""
+    return any(
+        read is not None and read.key.ctime_ns and read.key != found.key(at)
+        for at, read in fresh.items()
+        if found.files[at] in IGNORE_FILES
+    )

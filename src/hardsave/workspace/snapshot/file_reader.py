@@ -18,7 +18,7 @@ from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.filesystem.exhaustion import refuse_if_spent
 from hardsave.workspace.filesystem.lock_safe_open import closed, opened
 from hardsave.workspace.filesystem.safe_open import Beneath
-from hardsave.workspace.scan import capture_policy
+from hardsave.workspace.filesystem.stamps import may_change_unseen
 from hardsave.workspace.scan.cache import NO_HASH, Folder
 from hardsave.workspace.scan.result import Key, fields_of, taken_apart
 from hardsave.workspace.snapshot import content
@@ -112,14 +112,9 @@ class Files:
         if after != fields_of(before) or size != after[0]:
             return None, None
         key = Key._make(after)
-        if not capture_policy.may_change_unseen(
-            key.mtime_ns, key.ctime_ns, min(now, self._start_ns)
-        ):
+        if not may_change_unseen(key.mtime_ns, key.ctime_ns, min(now, self._start_ns)):
             return Read(key, address), address  # older than both: nearly always
-        if (
-            capture_policy.may_change_unseen(key.mtime_ns, key.ctime_ns, now)
-            and address != previous
-        ):
+        if may_change_unseen(key.mtime_ns, key.ctime_ns, now) and address != previous:
             return None, address
         return Read(self._proven(key), address), address
 
@@ -133,7 +128,7 @@ class Files:
 
     def _proven(self, key: Key) -> Key:
         """Stamps as they are remembered: those that are too young to tell match nothing."""
-        unseen = capture_policy.may_change_unseen(key.mtime_ns, key.ctime_ns, self._start_ns)
+        unseen = may_change_unseen(key.mtime_ns, key.ctime_ns, self._start_ns)
         return key.unproven() if unseen else key
 
     def _content(self, descriptor: int, size: int, expected: Hash | None) -> tuple[Hash, int]:

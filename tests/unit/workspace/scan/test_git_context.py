@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hardsave.workspace.ignore.rules import Rules
 from hardsave.workspace.scan import git_context
-from hardsave.workspace.scan.capture_policy import Rules
 from hardsave.workspace.scan.git_context import Surroundings
 
 
@@ -117,9 +117,7 @@ def test_a_linked_worktree_and_a_broken_pointer(repository: Path, tmp_path: Path
 @pytest.fixture
 def settled(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Surroundings:
     """A first look, whose stamps count as proof however young they are."""
-    monkeypatch.setattr(
-        "hardsave.workspace.scan.capture_policy.may_change_unseen", lambda *_: False
-    )
+    monkeypatch.setattr("hardsave.workspace.filesystem.stamps.may_change_unseen", lambda *_: False)
     put(tmp_path / "home/.gitconfig", "[include]\n path = more\n")
     put(tmp_path / "home/more", "[core]\n excludesFile = ~/mine\n")
     put(tmp_path / "home/mine", "*.mine\n")

@@ -10,7 +10,8 @@ import pytest
 
 from hardsave.errors import Misuse
 from hardsave.workspace.filesystem import safe_open
-from hardsave.workspace.scan.capture_policy import Policy, may_change_unseen
+from hardsave.workspace.filesystem.stamps import may_change_unseen
+from hardsave.workspace.scan.capture_policy import Policy
 from hardsave.workspace.scan.scanner import scan
 from hardsave.workspace.snapshot import compare, content, directory
 from hardsave.workspace.snapshot.builder import Snapshot, snapshot
