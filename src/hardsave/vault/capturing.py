@@ -35,6 +35,8 @@ from hardsave.workspace.snapshot.content import Put
 if TYPE_CHECKING:
     from hardsave.vault.ahead import Ahead
 
+MAX_IGNORED_NOTED = 100  # ignored files that a checkpoint names because nothing else has them
+
 
 class Taken(NamedTuple):
     """Captured files, not committed yet."""
@@ -44,7 +46,7 @@ class Taken(NamedTuple):
     snapshot: Hash
     objects: Mapping[Hash, bytes]  # to be stored with the commit
     requires: frozenset[Hash]  # stored already, or so the cache says
-    not_captured: tuple[NotCaptured, ...]
+    not_captured: tuple[NotCaptured, ...]  # but for what is ignored
     around: GitContext
     cache: Cache
     last: Last
@@ -116,12 +118,16 @@ class Taking:
         taken = snapshot(found, gathered.put)
         lost = loss(found)
         rest = gathered.rest()
-        missed = _missed(around, taken.not_captured, lost)
+        told = [each for each in taken.not_captured if not each.is_ignored]
+        missed = _missed(around, tuple(told), lost)
+        noted = [each for each in taken.not_captured if each.is_ignored][:MAX_IGNORED_NOTED]
         made: dict[Hash, bytes] = {}
         last = self._last()
         git = _git(around, last, made.__setitem__)
         outside = capture.write_outer_rules(around.outer_rules, made.__setitem__)
-        address = capture.write(Capture(taken.root, missed, git, outside), made.__setitem__)
+        address = capture.write(
+            Capture(taken.root, (*missed, *noted), git, outside), made.__setitem__
+        )
         own, known = _fresh(address, made, last)
         objects = {**rest, **own}
         return Taken(

@@ -22,6 +22,7 @@ from hardsave.vault.capturing import Taken, Taking
 from hardsave.vault.choosing import Chosen, Kept, RestoreRequest, Sides, capture_of, choose
 from hardsave.vault.context import Context
 from hardsave.vault.ignored import Besides
+from hardsave.vault.not_saved import Checkout, NotSaved, checkout, not_saved
 from hardsave.vault.place import Place
 from hardsave.workspace.entries import DIRECTORY, Entry, above, joined, lies_in, parent
 from hardsave.workspace.filesystem.safe_open import RootDirectory
@@ -56,6 +57,11 @@ class FileChanges(Record):
     missing: tuple[Kept, ...] = ()
     """Of `kept`: what was asked for, and is not as the checkpoint has it. Repeat the restore once
     the reasons are gone."""
+    not_saved: tuple[NotSaved, ...] = ()
+    """What the checkpoint did not save, such as an ignored `.env`, and is not as it was then: it
+    does not come back."""
+    checkout: Checkout | None = None
+    """That git was on another branch then, and stays on the one it is on."""
 
     @property
     def is_complete(self) -> bool:
@@ -98,6 +104,8 @@ class RestorePlan(NamedTuple):
     """Of what is kept, what the target has."""
     way: "GitWay | None" = None
     git: "GitChanges | None" = None
+    not_saved: tuple[NotSaved, ...] = ()
+    checkout: Checkout | None = None
 
     @property
     def is_nothing(self) -> bool:
@@ -143,6 +151,8 @@ def plan_restore(
         missing=missing_of(context, plan, kept),
         way=way,
         git=None if way is None else _git_changes(place, way),
+        not_saved=_not_saved(place, request, goal, asked),
+        checkout=None if request.git else checkout(goal.git, taken.around),
     )
 
 
@@ -314,6 +324,15 @@ def _unsaved(place: Place, taken: Taken, plan: Plan, other: frozenset[bytes]) ->
         ]
 
 
+def _not_saved(
+    place: Place, request: RestoreRequest, goal: capture.Capture, asked: RequestedPaths
+) -> tuple[NotSaved, ...]:
+    if not goal.not_captured:
+        return ()
+    with RootDirectory(place.root) as beneath:
+        return not_saved(beneath, goal.not_captured, request.target.created_at, asked)
+
+
 def missing_of(context: Context, plan: Plan, kept: Sequence[Kept]) -> tuple[Kept, ...]:
     """Of what is left as it is, what the target has. A directory that only stays is not missing."""
     if not kept:
@@ -348,6 +367,8 @@ def changes_of(
         every,
         None if b".git" in left else plan.git,
         (*plan.missing, *missing),
+        plan.not_saved,
+        plan.checkout,
     )
 
 

@@ -33,6 +33,10 @@ _SECRET_ENDINGS = tuple(
     b" .tfstate .ovpn".split()
 )
 _SECRET_KEYS = (b"client_secret", b"service-account", b"service_account")  # at the front of .json
+# Local data and settings, which projects ignore and nothing else holds.
+_LOCAL_ENDINGS = tuple(
+    b".db .sqlite .sqlite3 .local.json .local.toml .local.yaml .local.yml".split()
+)
 # These show which settings there are, and are written to be shared.
 _TEMPLATES = (b".env.example", b".env.sample", b".env.template", b".env.dist")
 
@@ -69,6 +73,12 @@ def looks_secret(name: bytes) -> bool:
         or plain.endswith(_SECRET_ENDINGS)
         or (plain.startswith(_SECRET_KEYS) and plain.endswith(b".json"))
     )
+
+
+def is_worth_noting(name: bytes) -> bool:
+    """Whether a file of this name is missed if it was ignored and is gone: a secret, a local
+    setting, a local database."""
+    return looks_secret(name) or name.lower().endswith(_LOCAL_ENDINGS)
 
 
 def fault(name: bytes) -> str | None:

@@ -1,7 +1,7 @@
 """Files beneath a directory, as an agent may have them: no path and no link leads out of it.
 
-Every file is opened by `Beneath`, which the kernel keeps inside; a directory that is swapped for
-a link at the worst moment is refused. Writing replaces a file as a whole, so that a process
+Every file is opened by `RootDirectory`, which the kernel keeps inside; a directory that is swapped
+for a link at the worst moment is refused. Writing replaces a file as a whole, so that a process
 that is killed leaves the old one or the new one; edits come one after the other, so that none is
 lost to another.
 """

@@ -4,7 +4,7 @@ Directories are listed only if their own stamp, or the rules above them, have ch
 the last scan; every name that was captured is looked at by `lstat`. Symlinks and mount points
 are never crossed.
 
-Kept out of here: what is left out and why (`policy`), what the last scan saw (`cache`).
+Not in here: what is left out and why (`capture_policy`), what the last scan saw (`cache`).
 """
 
 import errno
@@ -16,7 +16,8 @@ from functools import partial
 from hardsave.defaults import IGNORE_FILES
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
-from hardsave.workspace.entries import NotCaptured, joined, parent
+from hardsave.workspace import file_names
+from hardsave.workspace.entries import IGNORED, NotCaptured, joined, parent
 from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.git.nested_repository import UNREADABLE, NestedRepository
 from hardsave.workspace.ignore.rules import RootRules, Rules
@@ -39,7 +40,7 @@ _MAX_PATTERNS = 1 << 22  # of an ignore file, in bytes
 
 
 class WalkInput(NamedTuple):
-    """What a walk starts from."""
+    """What a walk starts with."""
 
     root_dir: RootDirectory
     start_ns: int
@@ -97,7 +98,7 @@ class Walk:
         self._stack: list[tuple[bytes, os.stat_result, DirectoryRules, bytes]] = []
 
     def run(self, full_scan_reason: str = "") -> Scan:
-        """Look at all of it; `everything` says why, if somebody knows what changed."""
+        """Look at all of it; `full_scan_reason` says why, if it is known what changed."""
         status = os.fstat(self._root_dir.fd)
         self._stack.append((b"", status, self._top_rules(), self._top_key()))
         self._walk()
@@ -137,7 +138,7 @@ class Walk:
         self, path: bytes, status: os.stat_result, rules: DirectoryRules, inherited: bytes
     ) -> None:
         if self._watcher is not None and self._watcher.arm(path):
-            # What happened to it between that look and the watch, nobody will tell.
+            # No event tells what happened to it between that look and the watch.
             try:
                 status = os.lstat(self._prefix + path) if path else os.fstat(self._root_dir.fd)
             except OSError as error:
@@ -199,6 +200,7 @@ class Walk:
         ):
             return False
         self._not_captured += [reason for reason in reasons if reason is not None]
+        self._note_ignored(path, known.ignored)
         self._note_linked(path, known.left_out, [at for _, at in left], is_captured=False)
         self._note(path, known.files, status)
         found = as_known(path, known)
@@ -265,6 +267,7 @@ class Walk:
             stamps,
             to_read(known, names_of.files, stamps),
         )
+        self._note_ignored(path, names_of.ignored)
         self._note(path, names_of.files, names_of.status)
         self._add(found, names_of.below, rules)
 
@@ -276,7 +279,7 @@ class Walk:
             listed = os.fsencode("\0".join(os.listdir(directory))).split(b"\0")
             for name in sorted(listed):
                 if not name or (name == b".git" and not path):
-                    continue  # git's position is read by somebody else: no secret omission
+                    continue  # `git_context` reads it: it is not left out silently
                 try:
                     status[name] = os.stat(name, dir_fd=directory, follow_symlinks=False)
                 except FileNotFoundError:
@@ -314,8 +317,8 @@ class Walk:
             into.status.append(at)
 
     def _is_ignored(self, name: bytes, is_dir: bool, rules: DirectoryRules) -> bool:
-        """The files that rules come from are captured whatever they say: so a snapshot tells
-        which rules held in it."""
+        """Ignore files are captured even if they ignore themselves: so a snapshot tells which
+        rules held in it."""
         if name in IGNORE_FILES:
             return False
         return rules.inside_ignored or rules.made().match(name, is_dir)
@@ -385,6 +388,16 @@ class Walk:
 
     def _leave_out(self, path: bytes, reason: str) -> None:
         self._not_captured.append(NotCaptured(path, reason))
+
+    def _note_ignored(self, path: bytes, ignored: Iterable[bytes]) -> None:
+        """Name what is missed if it is gone: a restore cannot bring it back, and says so."""
+        for name in filter(file_names.is_worth_noting, ignored):
+            try:
+                status = os.lstat(self._prefix + joined(path, name))
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                self._leave_out(joined(path, name), IGNORED)
 
     def _not_readable(self, path: bytes, error: OSError) -> None:
         if not path:
