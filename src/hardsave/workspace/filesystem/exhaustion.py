@@ -1,7 +1,7 @@
-"""What ends because this process or this machine has no more of something.
+"""Errors that mean that this process or this machine has run out of something.
 
-No fault of the file that was just looked at: to leave it out, and all others after it, would make
-an empty snapshot of a workspace that is whole.
+They say nothing about the file at hand: to leave it out, and all others after it, would make an
+empty snapshot of a workspace that is whole.
 """
 
 import errno
@@ -17,7 +17,7 @@ _EXHAUSTED = {
 
 
 def refuse_if_exhausted(error: OSError) -> None:
-    """`Unavailable` if an error is of this kind."""
+    """Raise `Unavailable` if an error is of this kind."""
     if error.errno in _EXHAUSTED:
         raise Unavailable(
             f"the files cannot be read now: {os.strerror(error.errno)}; "

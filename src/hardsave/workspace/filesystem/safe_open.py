@@ -1,11 +1,11 @@
-"""Opening beneath a root without ever following a symlink.
+"""Opens files beneath a root without ever following a symlink; renames that never overwrite.
 
 On Linux the kernel does it in one call (`openat2`); elsewhere, and on old kernels, the path is
-walked name by name. So it is for a process's first few directories, too, because to load what makes
-that call takes longer; what is mounted beneath the root is not entered then either. In any case a
-directory that is swapped for a symlink at the worst moment is refused with ELOOP or ENOTDIR, and
-nothing outside is touched. A process that cannot open anything any more is told so (`Unavailable`):
-that is no fault of the path.
+walked name by name. The same is done for a process's first few directories, because to load ctypes
+takes longer; what is mounted beneath the root is not entered then either. In any case a directory
+that is swapped for a symlink at the worst moment is refused with ELOOP or ENOTDIR, and nothing
+outside is touched. If the process has no descriptors left, that is `Unavailable`: the path is not
+at fault.
 """
 
 import errno
@@ -25,7 +25,7 @@ _SYSTEM: str = sys.platform  # a plain string: what is for other systems is chec
 _RENAMES = {"linux": "renameat2", "darwin": "renameatx_np"}
 _NEVER_OVER = {"linux": 1, "darwin": 4}.get(_SYSTEM, 0)
 _EXCHANGE = 2  # on both
-# To look whether it can be opened: this takes no lock away, see `descriptors`.
+# To look whether it can be opened: this takes no lock away, see `lock_safe_open`.
 _NOTHING: int = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 _ATTEMPTS = 64  # the kernel asks to try again while directories are being renamed
 _STEP = _NOTHING | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # on the way to something
@@ -34,9 +34,9 @@ _UNKNOWN_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP)
 
 
 class RootDirectory:
-    """A root directory, and all that is opened beneath it. Paths are relative."""
+    """A directory that is open; everything beneath it is opened through it, by relative paths."""
 
-    few: ClassVar[int] = _FEW  # how many this process still opens name by name
+    few: ClassVar[int] = _FEW  # how many directories this process still opens name by name
 
     def __init__(self, root: bytes) -> None:
         self.root = root
@@ -82,8 +82,8 @@ class RootDirectory:
         return (status.st_dev, status.st_ino) == self.identity
 
     def is_mounted(self, path: bytes) -> bool:
-        """Whether what is on another device was mounted here. An overlay shows files of the
-        devices beneath it as they are; where the kernel cannot be asked, a device decides."""
+        """Whether what is on another device was mounted here. An overlay shows the devices of its
+        layers; where the kernel cannot be asked, another device means another mount."""
         if _openat2() is None:
             return True
         try:
@@ -99,7 +99,7 @@ class RootDirectory:
         descriptor = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             yield descriptor
-        except OSError as error:  # to list it takes one more
+        except OSError as error:  # to list it takes one more descriptor
             refuse_if_exhausted(error)
             raise
         finally:
@@ -107,8 +107,8 @@ class RootDirectory:
 
 
 def refuse_what_went(root_dir: RootDirectory, identity: tuple[int, int] | None) -> None:
-    """`Unavailable` if the root was moved, removed or replaced under a look at it: what seems to be
-    missing then was never missed by anybody, and must not become a checkpoint."""
+    """Raise `Unavailable` if the root was moved, removed or replaced while it was read: files that
+    seem to be gone are not, and their loss must not become a checkpoint."""
     if not root_dir.is_still_there() or identity not in (None, root_dir.identity):
         raise gone(root_dir.root)
 
@@ -158,7 +158,7 @@ def _walked_in(mount: bytes, root: int, path: bytes, flags: int) -> int:
 
 
 def _mount(descriptor: int) -> bytes | None:
-    """Where something that is open is mounted, as Linux counts; None if it does not say so."""
+    """The number of the mount that an open file lies on; None if this system does not say."""
     try:
         with open(f"/proc/self/fdinfo/{descriptor}", "rb") as file:
             return next((line for line in file if line.startswith(b"mnt_id:")), None)

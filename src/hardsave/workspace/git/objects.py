@@ -46,9 +46,9 @@ class Objects:
         self._stack.close()
 
     def missing(self, ids: Iterable[str]) -> frozenset[str]:
-        """Those that are not there, but for the empty ones, which anybody can make.
+        """Those that are not there, but for the empty ones, which can be made from nothing.
 
-        With more packs than can be open, nobody knows, and none is called missing.
+        With more packs than can be open, that is unknown, and none is called missing.
         """
         if len(self._packs) >= _MOST_PACKS:
             return frozenset()

@@ -1,8 +1,8 @@
 """Where a repository stands, read from its files. Git itself is never run.
 
-Its configuration can name programs, its filters change bytes, its locks collide with those
-of whoever is at work: so HEAD, refs, the index and the notes of an unfinished merge or rebase
-are read as data, within bounds, and nothing is written. What could not be read is listed.
+Its configuration can name programs, its filters change bytes, its locks collide with those of a
+git that is at work: so HEAD, refs, the index and the notes of an unfinished merge or rebase are
+read as data, within bounds, and nothing is written. What could not be read is listed.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""One look at a repository: where it stands, what it tracks, what it excludes.
+"""What a capture needs of a repository: its position, what it tracks, what it excludes.
 
-A process that stays looks at the same repository again and again. So a look is kept together
-with the stamps of everything that it depends on; while these are as they were, nothing is
-read. A repository in the middle of something is read every time.
+A process that stays reads the same repository again and again. So what was read is kept together
+with the stamps of everything that it depends on; while these are as they were, nothing is read.
+A repository in the middle of a merge or a rebase is read every time.
 """
 
 import os
@@ -38,12 +38,12 @@ class Repository(NamedTuple):
 
 
 class CachedRepository(NamedTuple):
-    """What was found, and what it depends on."""
+    """A repository as it was read, and the stamps that this depends on."""
 
     top: Path
     branches: tuple[str, ...]
     found: Repository
-    stamps: tuple[Stamp, ...] = ()  # none: it is good for this once
+    stamps: tuple[Stamp, ...] = ()  # none: it must not be used again
 
 
 def look(
@@ -54,9 +54,9 @@ def look(
     known_index: bytes = b"",
     clock: Callable[[], int] = time.time_ns,
 ) -> CachedRepository:
-    """Look at the repository that begins at `top`, or find that it is as the `last` look says.
+    """Read the repository that begins at `top`, or find that it is as the `last` look says.
 
-    An index whose hash is `known_index` was sound before: it is taken apart if somebody asks.
+    An index whose hash is `known_index` was sound before: it is not parsed before it is needed.
     """
     named = tuple(branches)
     if last is not None and last[:2] == (top, named) and stamps.are_same(last.stamps):

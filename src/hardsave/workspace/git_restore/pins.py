@@ -114,7 +114,7 @@ def _unpin(directory: GitDirectory, below: bytes, id: str, waiting: Waiting) -> 
         return 0
     with GitFiles(directory, staging(id)) as files, Locks(files.staging, id, waiting) as locks:
         files.stage(locks.words, name=LOCK)
-        locks.take(directory.common, _PACKED)  # so that nobody packs them meanwhile
+        locks.take(directory.common, _PACKED)  # so that no git packs them meanwhile
         packed = gitrefs.read_packed(directory)
         rest = gitrefs.without(packed, *pins)
         if rest != packed:

@@ -27,7 +27,7 @@ def look(name: bytes, directory: int) -> os.stat_result | None:
 def is_entry(name: bytes, directory: int, entry: Entry | None) -> bool:
     """Whether a name is what an entry says: its kind, mode and content; None says: nothing.
 
-    A directory is one whatever its mode: what is in it has entries of its own.
+    The mode of a directory does not count, and what is in it has entries of its own.
     """
     status = look(name, directory)
     if status is None or entry is None:
@@ -47,7 +47,7 @@ def is_entry(name: bytes, directory: int, entry: Entry | None) -> bool:
 
 
 def resembles(name: bytes, directory: int, entry: Entry | None) -> bool:
-    """The same, but for the content of a file: at a glance."""
+    """The same without reading the content of a file."""
     status = look(name, directory)
     if status is None or entry is None or entry.type != FILE:
         return is_entry(name, directory, entry)
@@ -83,8 +83,8 @@ def names(root_dir: RootDirectory, path: bytes) -> list[bytes]:
 
 
 def _stamps(status: os.stat_result | None) -> tuple[int, ...] | None:
-    """They change with the file: to read a large one takes long enough for somebody to write
-    where it was read already."""
+    """They change with the file: while a large one is read, another program may write where it was
+    read already."""
     if status is None:
         return None
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -1,12 +1,12 @@
-"""Carrying out a plan on a real directory, so that it can be interrupted anywhere.
+"""Carries out a plan on a real directory, so that it can be interrupted anywhere.
 
     journal → directories → contents staged and synced → decided → swaps → removals → sync → done
 
 All contents are on the disk under names of ours before the first file is replaced, so a disk
 that is full is noticed while nothing has changed yet. Every step first looks whether it is
 done already, and whether what it would replace is what the plan expects: if it is neither,
-the step is skipped and told as a conflict. So carrying out a plan twice is carrying it out
-once, and nothing is lost that the snapshot of the present does not have.
+the step is skipped and reported as a conflict. So to carry out a plan twice is the same as once,
+and nothing is lost that the snapshot of the present does not have.
 
 Nothing here follows a symlink, and nothing here is outside of the workspace but the journal.
 """

@@ -5,8 +5,8 @@ snapshot that could bring it back.
 An older `.gitignore` must not make yesterday's build output deletable, so what only the present
 has goes only if neither side's rules ignore it. Both are found in the snapshots themselves, because
 ignore files are always captured. What the target has comes back where nothing lies; where
-something lies that rules ignore, it is told as not saved, and the caller captures it first: then
-it is exempt from the rules of the present.
+something lies that rules ignore, it is reported as not saved, and the caller captures it first:
+then it is exempt from the rules of the present.
 """
 
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ class Seen(NamedTuple):
 
 
 class RestoreFilter:
-    """The ward of a restore. With `paths`, everything else is left alone as well."""
+    """The filter of a restore. With `paths`, everything else is left alone as well."""
 
     def __init__(
         self,

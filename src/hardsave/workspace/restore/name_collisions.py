@@ -1,8 +1,8 @@
 """Names that some file systems take for one: they differ in case alone, or in how their letters
-are put together. Pure.
+are composed. Pure.
 
-There, what is made must wait until what goes under the other name is gone, or it would be taken
-for it: found, and then removed.
+There, a file must not be made before the one with the other name is gone: it would be taken for
+it, and removed.
 """
 
 import unicodedata

@@ -1,4 +1,7 @@
-"""What the steps of a plan find before them: whether each is taken already, and may be taken."""
+"""Checks before each step of a restore: whether it is done already, and whether it may be done.
+
+And which errors about a path are no reason to end a restore.
+"""
 
 import errno
 import os
@@ -12,8 +15,8 @@ from hardsave.workspace.restore import disk_state
 from hardsave.workspace.restore.name_collisions import collisions
 from hardsave.workspace.restore.plan import Step
 
-# What somebody else did to a path in the meantime, or does not let us do to it; or what this
-# file system cannot hold: such a name, so long a file, a symlink, so many links.
+# Another program changed the path in the meantime, or we lack the rights; or this file system
+# cannot hold such a name, so long a file, a symlink, so many links.
 IN_THE_WAY = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EXDEV, errno.EEXIST),
     *(errno.ENOTEMPTY, errno.EACCES, errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.ENAMETOOLONG),
@@ -26,7 +29,7 @@ class Unexpected(Exception):
 
 
 class Preconditions:
-    """A workspace, as the steps of one restore look at it."""
+    """The checks of one restore, for all of its steps."""
 
     def __init__(self, root_dir: RootDirectory, steps: Sequence[Step]) -> None:
         self._root_dir = root_dir
@@ -37,7 +40,7 @@ class Preconditions:
         self._names: dict[bytes, frozenset[str]] = {}
 
     def is_done(self, step: Step, directory: int) -> bool:
-        """Whether a step has been taken already."""
+        """Whether a step has been done already."""
         if not disk_state.is_entry(last_name(step.path), directory, step.after):
             return False
         if not self.is_by_its_name(step.path):
@@ -47,12 +50,12 @@ class Preconditions:
         return not any(self._is_one_file(step.path, other) for other in step.apart)
 
     def expect(self, step: Step, directory: int) -> None:
-        """`Unexpected` if what a step would replace is not what the plan knows."""
+        """Raise `Unexpected` if what a step would replace is not what the plan expects."""
         if not disk_state.is_entry(last_name(step.path), directory, step.before):
             raise _unexpected(step)
 
     def expect_stat(self, step: Step, directory: int) -> None:
-        """The same, for a step that looks at contents when it is taken."""
+        """The same without reading contents, for a step that compares them when it is done."""
         if not disk_state.resembles(last_name(step.path), directory, step.before):
             raise _unexpected(step)
 
@@ -99,7 +102,7 @@ def _unexpected(step: Step) -> Unexpected:
 
 @contextmanager
 def unless_in_the_way(path: bytes) -> Iterator[None]:
-    """Cleans up as far as others let us."""
+    """Clean up; a path that another program changed, or that we have no rights to, is left."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Taking the steps of a plan on a real directory. `checkout` is the way in.
+"""Does the steps of a plan on a real directory. `execution` is the way in.
 
 Each step first looks whether it is done already, and whether what it would replace is what
-the plan expects: if it is neither, it is skipped and told as a conflict. So the same steps
-can be taken again after any interruption.
+the plan expects: if it is neither, it is skipped and reported as a conflict. So the same steps
+can be done again after any interruption.
 """
 
 import errno
@@ -138,9 +138,8 @@ class Steps:
                 self._unlink_temporary(number, where)
 
     def tidy(self, others: "Steps | None" = None) -> None:
-        """See to what a process that died has left of these steps: what it had staged, and what it
-        was just about to replace or remove. What `others`, of the same restore, came upon is not
-        ours either."""
+        """Clean up what a process that died has left of these steps: what it had staged, and what
+        it was about to replace or remove. Conflicts of `others`, of the same restore, count."""
         for number, step in enumerate(self._steps):
             if step.do in (*_PUTS, "remove") and step.before is not None:
                 self._guarded(number, step, self._settle)

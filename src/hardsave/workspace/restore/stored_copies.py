@@ -1,5 +1,5 @@
-"""Whether what is about to go could come back: its stored copy is read before its only good one
-is replaced or removed."""
+"""Checks that files which a restore replaces or removes could come back: their stored copies are
+read before."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

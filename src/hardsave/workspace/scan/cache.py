@@ -1,8 +1,8 @@
 """What the last scan saw, so that the next one reads only what has changed.
 
-A cache is a guess that is checked: it never decides alone that a file is as it was, it says
-which stamps go with which content. To lose it costs time. In a file it is columnar, and a
-directory is taken apart only when it is asked for; a file that is cut or damaged is no cache.
+A cache is a guess that is checked: it says which stamps go with which content, and the stamps on
+the disk decide. To lose it costs time. Its file is columnar, and a directory is unpacked only when
+it is asked for; a file that is cut or damaged counts as an empty cache.
 """
 
 import os
@@ -26,7 +26,7 @@ STAMP_BYTES = 5 * 8
 """A file's stamp: size, mtime_ns, ctime_ns, inode and mode, 64 bits each."""
 
 NO_STAMP = bytes(24)
-"""The stamp of a directory that has to be listed again, whatever its stamp will be."""
+"""In the place of a directory's stamp: it has to be listed again in any case."""
 
 
 NO_HASH = bytes(HASH_BYTES)
@@ -67,7 +67,7 @@ class CachedDirectory(NamedTuple):
 
 
 class CachedStats(NamedTuple):
-    """What of a directory can be compared with the disk."""
+    """The part of a cached directory that is compared with the disk."""
 
     stamp: bytes
     files: Sequence[bytes]
@@ -85,15 +85,15 @@ class Linked(NamedTuple):
 
 
 class LastScan(NamedTuple):
-    """What a scan has to know of directories that it need not look at more closely."""
+    """What the last scan found out about the workspace as a whole, for an incremental walk."""
 
-    mark: Mark | None  # of the watch that it belongs to; in a file there is none
+    mark: Mark | None  # of the watch that asked for it; none if it was read from a file
     tracked: Callable[[], frozenset[bytes]] | None  # by git; None: only their key is known
     tracked_key: bytes
     total_bytes: int
     not_captured: Mapping[bytes, tuple[NotCaptured, ...]]  # by directory
     linked: Mapping[bytes, tuple[Linked, ...]]  # by directory
-    unproven: frozenset[bytes]  # directories to be looked at again, whatever their stamps are
+    unproven: frozenset[bytes]  # directories to be looked at again in any case
     nested: Mapping[bytes, bytes]  # repositories inside, by path: keys of what they track
 
 
@@ -118,14 +118,14 @@ class Cache(NamedTuple):
         yield from self.packed
 
     def stats(self, path: bytes) -> "CachedStats":
-        """As much of a directory as a glance compares, without taking the rest apart."""
+        """The part that a stat check compares; the rest is not unpacked."""
         folder = self.folders.get(path)
         if folder is not None:
             return CachedStats(folder.stamp, *folder[4:6], folder.left_out, folder.entry_stamps)
         return _stats(self.packed[path])
 
     def tree(self, path: bytes) -> Hash | None:
-        """The tree of a directory, without taking the rest apart."""
+        """The tree of a directory; the rest is not unpacked."""
         folder = self.folders.get(path)
         if folder is not None:
             return folder.tree
@@ -216,7 +216,7 @@ def by_directory(left_out: Iterable[NotCaptured]) -> dict[bytes, tuple[NotCaptur
 
 
 def is_worth_writing(now: Cache, before: Cache) -> bool:
-    """Whether the next process would be spared something by `now`."""
+    """Whether `now` would save the next process work that `before` does not."""
     if (now.root, now.capture) != (before.root, before.capture):
         return True
     if len(now.folders) > len(before.folders):
@@ -235,7 +235,7 @@ def read_file(path: Path) -> Cache:
 
 def write_file(path: Path, cache: Cache) -> None:
     """Not synced: after a power loss the sum says whether it is whole."""
-    # It ends as a cache does: what a process has left that was killed goes when caches have to.
+    # Named as caches are, so that the file of a process that was killed is removed with them.
     temporary = path.with_name(f"{path.name}.{os.getpid()}-cache")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:

@@ -1,7 +1,7 @@
-"""What a scan takes and what it leaves out, decided over plain data.
+"""What a scan captures and what it leaves out beside ignored files: the caps, secrets, our own
+files. Pure.
 
-Ignore rules come from elsewhere and are only asked. Everything that is left out for another
-reason has that reason said.
+Each file that is left out for such a reason is listed with it.
 """
 
 import os
@@ -19,7 +19,7 @@ from hardsave.workspace.entries import lies_in, parent
 
 class _Given(NamedTuple):
     include: tuple[bytes, ...] = ()  # patterns: captured although secret or ignored
-    own: tuple[bytes, ...] = ()  # how paths of ours in the workspace begin; a NUL is their end
+    own: tuple[bytes, ...] = ()  # how paths of our own files begin; a NUL is their end
     max_file_bytes: int = MAX_FILE_BYTES
     max_total_bytes: int = MAX_TOTAL_BYTES
 
@@ -38,7 +38,7 @@ class Policy(_Given):
         return digest(b"\0".join(parts))
 
     def objection(self, path: bytes, mode: int, size: int) -> str | None:
-        """Why something that is not ignored is left out all the same; None if it is not."""
+        """Why a path that is not ignored is left out all the same; None if it is captured."""
         name = path.rpartition(b"/")[2]
         if file_names.is_gits_own(name):
             return "git's own"
@@ -59,7 +59,7 @@ DEFAULT = Policy()
 
 
 class Exempt:
-    """Paths that no ignore rule counts for: what git tracks, and what was asked for.
+    """Paths for which no ignore rule counts: what git tracks, and what is included.
 
     A tracked path that ends with a slash stands for everything below it.
     """
@@ -117,7 +117,7 @@ def _kind(mode: int) -> str:
 
 
 def refuse_home_directory(root: bytes, home: bytes) -> None:
-    """A snapshot of a whole home, or of everything, is hardly ever what somebody wants."""
+    """Raise `Misuse`: a snapshot of a whole home, or of everything, is hardly ever meant."""
     nested = home.strip(b"/")
     if lies_in(nested, root.strip(b"/")):
         shown = os.fsdecode(root)

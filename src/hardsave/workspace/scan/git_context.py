@@ -1,8 +1,8 @@
-"""What decides about a workspace from outside: the repository around it, the user's excludes.
+"""What git says about a workspace: the repository around it, its index, the outer ignore rules.
 
-A workspace may be a repository, lie somewhere inside one, or have none. Git's rules count from
-the repository's top down; one that ignores the whole workspace is not asked, because then
-nothing would be captured, and nobody meant that.
+A workspace may be a repository, lie somewhere inside one, or have none. Git's rules count from the
+repository's top down. Where they ignore the whole workspace they are not used, because then nothing
+would be captured.
 """
 
 import os
@@ -30,7 +30,7 @@ _ENVIRONMENT = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
 
 
 class GitContext(NamedTuple):
-    """What a scan of a workspace needs to know of what lies around it."""
+    """What a scan of a workspace needs to know of git."""
 
     rules: RootRules
     paths: Callable[[], frozenset[bytes]]  # that git tracks, relative to the workspace
@@ -70,11 +70,11 @@ def look(
     last: "GitContext | None" = None,
     known_index: bytes = b"",
 ) -> GitContext:
-    """Read what surrounds a workspace. Runs nothing, writes nothing.
+    """Read the context of a workspace. Runs nothing, writes nothing.
 
     `branches` are those that the position holds beside its own: before a restore of another
     position, those that it would move. What the `last` look found, and is as it was, is not
-    read again; nor is an index with the key `known_index`, until somebody asks.
+    read again; an index with the key `known_index` is not parsed until its paths are needed.
     """
     top = _top(root)
     mine = _excludes(None if last is None else last.excludes)

@@ -1,10 +1,9 @@
-"""A walk that looks only where something may have changed, and leaves the rest to the cache.
+"""A walk that looks only where something may have changed, and takes the rest from the cache.
 
 Its outcome is that of a full walk, object for object. For that, these are looked at beside what
 a watch has named: directories whose stamps proved nothing the last time; files with several
-names, which change under any of them and tell only where it happened; directories on the way
-to what git began or ceased to track. A directory whose rules changed is walked through
-with everything beneath it.
+names, because the event names only one of them; directories on the way to what git began or
+ceased to track. A directory whose rules changed is walked through with everything beneath it.
 """
 
 import os
@@ -28,7 +27,7 @@ from hardsave.workspace.scan.walk import Walk, WalkInput, linked_of, links_of
 
 
 class FullWalkNeeded(Exception):
-    """What the cache knows is not enough; everything has to be looked at. Says why."""
+    """The cache is not enough: a full walk is needed. Its text says why."""
 
 
 def objection(changed: Changed, last_scan: LastScan | None, identity: tuple[int, int]) -> str:
@@ -68,7 +67,7 @@ def _all_above(paths: Iterable[bytes]) -> set[bytes]:
 
 
 class IncrementalWalk(Walk):
-    """One narrow scan. `TooWide` and `RulesChanged` ask for a full one."""
+    """One incremental scan. `FullWalkNeeded` and `RulesChanged` ask for a full one."""
 
     def __init__(self, given: WalkInput, changed: Changed, last_scan: LastScan) -> None:
         super().__init__(given)
@@ -132,8 +131,8 @@ class IncrementalWalk(Walk):
         return above_what_differs(last_scan.tracked(), given.tracked())
 
     def _linked_that_differ(self) -> dict[bytes, Some]:
-        """Files with several names are looked at every time: what happens to them under
-        another name is told elsewhere, or to nobody."""
+        """Files with several names are looked at every time: an event about another name names
+        another directory, or one that is not watched."""
         differ: dict[bytes, Some] = {}
         for path, linked in self._last_scan.linked.items():
             known = self._known(path)
@@ -194,9 +193,8 @@ class IncrementalWalk(Walk):
 
     def _enter_repository(self, path: bytes, known: CachedDirectory | None) -> None:
         if path not in self._nested and known is not None:
-            raise FullWalkNeeded(
-                "a repository began inside"
-            )  # whoever sorted what is there knew of none
+            # What lies there was sorted without knowing what it tracks.
+            raise FullWalkNeeded("a repository began inside")
         super()._enter_repository(path, known)
 
     def _forget_first_look(self, path: bytes) -> None:
@@ -283,7 +281,7 @@ class IncrementalWalk(Walk):
         self._partly.add(path)
 
     def _rules_at(self, path: bytes) -> DirectoryRules:
-        """The rules of a directory above which nobody has looked."""
+        """The rules of a directory, also if the directories above it were not looked at."""
         if path not in self._at:
             self._at[path] = self._top_rules() if not path else self._rules_from_above(path)
         return self._at[path]
@@ -299,8 +297,8 @@ class IncrementalWalk(Walk):
     # Files with several names
 
     def _look_for_other_names(self) -> None:
-        """A file that has several names now, and had one: which one, nobody has told. If it
-        was left out, the cache does not know its inode."""
+        """A file that has several names now, and had one: no event says which one. If it was left
+        out, the cache does not know its inode."""
         before = {each.inode for linked in self._last_scan.linked.values() for each in linked}
         while new := {each.inode for some in self._linked.values() for each in some} - before:
             before |= new

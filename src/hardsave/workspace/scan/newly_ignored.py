@@ -1,7 +1,8 @@
-"""What a capture loses to an ignore rule: more than it keeps is worth a word.
+"""Finds a new ignore rule that leaves out more files than it leaves in, to report it.
 
 A rule that is written between two captures leaves files out that the one before had, and nothing
-else shows it: they are ignored. Told from what the last scan saw, so a first capture says nothing.
+else shows it: they are ignored. Found by comparing with the last scan, so a first capture reports
+nothing.
 """
 
 import os
@@ -23,7 +24,7 @@ _MAX_IGNORE_FILE = 1 << 16  # of a longer one, the line is not looked for
 
 
 class _Ignored(NamedTuple):
-    """Something that is ignored now, and was captured before."""
+    """A path that is ignored now, and was captured before."""
 
     path: bytes
     is_dir: bool

@@ -1,4 +1,4 @@
-"""What a scan hands on: directories as they were found, with the stamps of what is in them."""
+"""What a scan returns: directories as they were found, with the stamps of what is in them."""
 
 import os
 import struct
@@ -22,7 +22,7 @@ fields_of = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mo
 
 
 class FileStamp(NamedTuple):
-    """A file's stamp, taken apart."""
+    """A file's stamp: while it is the same, so is the content."""
 
     size: int
     mtime_ns: int
@@ -37,7 +37,7 @@ class FileStamp(NamedTuple):
             return words(list(self))
 
     def unproven(self) -> "FileStamp":
-        """One that no file has: it will be read again."""
+        """A stamp that no file has, so that the file is read again."""
         return self._replace(ctime_ns=0)
 
 
@@ -46,7 +46,7 @@ def unpacked(stamp: bytes) -> FileStamp:
 
 
 class FoundDirectory:
-    """A directory that was found. `changed` are the numbers of the files to read."""
+    """A directory as a scan found it. `changed` are the numbers of the files to read."""
 
     __slots__ = (
         "changed",
@@ -122,11 +122,11 @@ def as_known(path: bytes, known: CachedDirectory) -> FoundDirectory:
 
 
 class Scan(NamedTuple):
-    """What lies in a workspace: a pure description. Parents come before their directories.
+    """What lies in a workspace, as plain data. Parents come before their directories.
 
-    A narrow one has looked only where something may have changed: directories that are not
-    in `found`, and not in `gone`, are as the cache has them. `everything` says why a scan that
-    was told what changed has looked at all of it.
+    An incremental one has looked only where something may have changed: directories that are
+    neither in `found` nor in `gone` are as the cache has them. `full_scan_reason` says why a scan
+    that was told what changed has looked at all of it.
     """
 
     root: bytes
@@ -149,7 +149,7 @@ class Scan(NamedTuple):
     identity: tuple[int, int] | None = None  # device and inode of the root that was looked at
 
     def directories(self) -> set[bytes]:
-        """All that are captured, whoever has looked at them."""
+        """All that are captured: those of this scan, and those that the cache still has."""
         kept = self.cache.paths() if self.is_incremental else ()
         return {*kept, *[each.path for each in self.found]} - self.gone
 

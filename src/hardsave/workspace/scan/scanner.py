@@ -1,7 +1,7 @@
-"""Looking at a workspace: what lies there, and which files have to be read.
+"""A scan of a workspace: what lies there, and which files have to be read.
 
-A scan describes and reads no content. How it goes through the directories is the business of
-`walk`; reading files and making objects that of `snapshot`.
+It describes, and reads no content but that of ignore files. How it goes through the directories is
+in `walk` and `incremental_walk`; `snapshot` reads files and makes objects.
 """
 
 import os
@@ -45,8 +45,8 @@ def scan(
 
     With `changed`, from a watch that was asked about this very cache, only what may have
     changed is looked at, if that is enough; without it, only what has other stamps than in the
-    cache is looked at closely. The outcome is the same. The paths that git has `tracked` are
-    asked for if need be; whoever names a `tracked_key` has the same ones whenever it is the same.
+    cache is looked at closely. The outcome is the same. `tracked` returns the paths that git
+    tracks, and is called if they are needed; the same `tracked_key` stands for the same paths.
     """
     path = os.fsencode(root)
     if not sure:
@@ -94,7 +94,7 @@ def _walked_incrementally(given: WalkInput) -> Scan | str:
 
 
 def _stat_check(given: WalkInput, top: os.stat_result) -> Changed | None:
-    """What has other stamps than in the cache; None if it is so much that nothing is won."""
+    """What has other stamps than in the cache; None if a full walk would be as fast."""
     cache = given.cache
     if cache.last_scan is None:
         return None
@@ -104,13 +104,13 @@ def _stat_check(given: WalkInput, top: os.stat_result) -> Changed | None:
 
 
 def refuse_home_directory(root: bytes) -> None:
-    """`Misuse` if it holds this user's home, or everything."""
+    """Raise `Misuse` if it holds this user's home, or everything."""
     _refuse(root, os.path.expanduser(b"~"))
 
 
 @lru_cache(maxsize=64)  # a process that stays asks again and again
 def _refuse(root: bytes, home: bytes) -> None:
-    is_known = os.path.isabs(home)  # who has none gets the tilde back
+    is_known = os.path.isabs(home)  # a user without one gets the tilde back
     policy.refuse_home_directory(
         os.path.realpath(root), os.path.realpath(home) if is_known else b"/"
     )

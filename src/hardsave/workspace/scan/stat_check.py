@@ -1,8 +1,8 @@
-"""A glance at everything that a scan saw: what has other stamps now?
+"""Compares the stamps of everything that the last scan saw with the disk.
 
 Every name that was captured is looked at by `lstat`, and its stamp is compared with the
-cache's, a directory at a time and as bytes. Nothing is listed, sorted or matched. What the
-glance finds is then looked at as closely as what a watch tells.
+cache's, a directory at a time and as bytes. Nothing is listed, sorted or matched. The
+incremental walk then looks at what differs, as it does with what a watch reports.
 """
 
 import os

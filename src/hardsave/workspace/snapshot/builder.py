@@ -1,6 +1,6 @@
-"""From a scan to objects: files that changed are read, directories above them are written.
+"""Builds a snapshot from a scan: reads files that changed, writes directories above them.
 
-Objects are handed out in batches of bounded size, none before those it refers to, so a first
+`put` gets objects in batches of bounded size, none before those it refers to, so a first
 snapshot of a large workspace needs little memory and no long transaction. Of a directory that
 has the same names as before, only the runs are made in which something changed.
 """
@@ -216,7 +216,7 @@ class _Capture:
         return [x for x in found.directories if self._tree(joined(found.path, x)) is not None]
 
     def _keep(self, found: FoundDirectory, known: CachedDirectory) -> None:
-        """What the cache has as bytes stays bytes, unless the way to it was another one."""
+        """What the cache has as bytes stays bytes, unless its rules or left-out names changed."""
         path = found.path
         folder = _as_found(known, found)
         packed = self._scan.cache.packed.get(path)
@@ -261,7 +261,7 @@ class _Capture:
     def _runs(self, path: bytes, folder: CachedDirectory, targets: Mapping[bytes, bytes]) -> Runs:
         return Runs(folder, lambda name: self._tree(joined(path, name)) or NO_HASH, targets)
 
-    # Any other
+    # A directory with other names
 
     def _write(self, found: FoundDirectory, below: Sequence[bytes], fresh: Fresh) -> None:
         """Make the tree of a directory from all that is in it."""

@@ -1,5 +1,5 @@
-"""A capture: a snapshot, and what goes with it. What was left out, where git stood, and which
-ignore rules reached the workspace from outside.
+"""A capture: a snapshot with the list of what was left out, git's position, and the outer ignore
+rules.
 
 It is one object, so a checkpoint needs one address for all of its files. The snapshot's own
 address says nothing but what the files are: two captures of the same files share it.
@@ -65,7 +65,7 @@ class Git(NamedTuple):
 
 
 class StoredOuterRules(NamedTuple):
-    """The rules from outside (see `Outside`), whose contents are objects of their own."""
+    """The outer ignore rules, whose contents are objects of their own."""
 
     inside: bytes
     excludes: tuple[Content, ...]
@@ -82,7 +82,7 @@ class Capture(NamedTuple):
     snapshot: Hash
     not_captured: tuple[NotCaptured, ...] = ()
     git: Git | None = None
-    outer_rules: StoredOuterRules | None = None  # None: no rules came from outside
+    outer_rules: StoredOuterRules | None = None  # None: there were none
 
 
 # Writing
@@ -168,7 +168,7 @@ def read(address: Hash, fetch: Fetch) -> Capture:
 
 
 def parsed(address: Hash, kind: int, refs: Sequence[Hash], payload: bytes) -> Capture:
-    """Take a capture apart; `Corrupt` if it is not what `write` makes."""
+    """Parse a capture; `Corrupt` if it is not what `write` makes."""
     if kind != envelope.CAPTURE or not refs:
         raise Corrupt(f"object {address.hex()} is not a capture; run verify")
     try:
@@ -255,7 +255,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def read_outer_rules(outer_rules: StoredOuterRules | None, fetch: Fetch) -> OuterRules:
-    """The rules from outside, with their contents."""
+    """The outer ignore rules with their contents."""
     if outer_rules is None:
         return OuterRules()
 

@@ -31,10 +31,10 @@ class Diff(NamedTuple):
 
 
 class TreeFilter(Protocol):
-    """Keeps a comparison out of parts of the two trees."""
+    """Leaves parts of the two trees out of a comparison."""
 
     def enter(self, pair: "Pair") -> "TreeFilter":
-        """The ward of a directory further down."""
+        """The filter of a directory further down."""
 
     def leaves_out(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
         """Whether this entry, and all beneath it, is left out of the comparison."""
@@ -50,7 +50,7 @@ class Pair(NamedTuple):
 
 
 class _NoFilter:
-    """A ward that shuts nothing."""
+    """Leaves nothing out."""
 
     def enter(self, pair: Pair) -> TreeFilter:
         return self

@@ -1,8 +1,7 @@
 """The runs of a directory: the pieces that the object of a large one is split into.
 
-They are made from what is remembered of the directory, columns of bytes: names, hashes, sizes,
-modes. There may be a hundred thousand entries of which few have changed, so no Python object is
-made for each of them.
+They are made from the columns of the cached directory: names, hashes, sizes, modes. There may be a
+hundred thousand entries of which few have changed, so no Python object is made for each of them.
 """
 
 from bisect import bisect_left
@@ -19,8 +18,8 @@ from hardsave.workspace.snapshot.content import Put
 
 
 class Runs:
-    """Those of one directory. `tree` tells the trees of the directories in it, by name;
-    `targets` are those of its symlinks."""
+    """The runs of one directory. `tree` returns the tree of a directory in it, by name; `targets`
+    are those of its symlinks."""
 
     def __init__(
         self, folder: CachedDirectory, tree: Callable[[bytes], Hash], targets: Mapping[bytes, bytes]

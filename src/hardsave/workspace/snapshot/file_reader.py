@@ -1,7 +1,7 @@
-"""Files as they are read for a snapshot: each of them consistent in itself.
+"""Reads files for a snapshot: each of them consistent in itself.
 
-A file that changes while it is read is read again, and one that does not hold still is
-listed, with what it last held if that is known. Files are opened by name in their directory,
+A file that changes while it is read is read again, and one that keeps changing is listed as not
+captured, with its earlier content if that is known. Files are opened by name in their directory,
 which is opened once for all of them: to look up a whole path for each takes twice as long.
 """
 
@@ -77,8 +77,8 @@ class FileReader:
         return Read(self._proven(stamp), target=target)
 
     def read(self, name: bytes, last: Read | None) -> Read | None:
-        """A file that holds still; else what it `last` held, and a word about it. None if it
-        cannot be captured."""
+        """Read a file until it holds still; else what it `last` held, listed as not captured. None
+        if it cannot be captured."""
         self.count += 1
         previous: Hash | None = None
         for _ in range(_ATTEMPTS):
@@ -127,12 +127,12 @@ class FileReader:
             self._devices.add(status.st_dev)  # one that only the layer of an overlay has
 
     def _proven(self, stamp: FileStamp) -> FileStamp:
-        """Stamps as they are remembered: those that are too young to tell match nothing."""
+        """The stamp for the cache: one that is too young to prove anything matches nothing."""
         unseen = may_change_unseen(stamp.mtime_ns, stamp.ctime_ns, self._start_ns)
         return stamp.unproven() if unseen else stamp
 
     def _content(self, descriptor: int, size: int, expected: Hash | None) -> tuple[Hash, int]:
-        """Hand out the content's objects, except a small one that is stored already."""
+        """Put the content's objects, except a small one that is stored already."""
         if size > content.PART_BYTES:
             return content.of_parts(content.parts(descriptor, size), self._put)
         data = os.read(descriptor, size + 1)

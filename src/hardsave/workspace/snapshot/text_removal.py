@@ -1,7 +1,7 @@
-"""Captured files without a text: contents, names, link targets, and what git noted down.
+"""Removes a text from captures: from contents, names, link targets, and files of git.
 
 From the bottom up, so that no object is left that has it. What does not have it keeps its
-address. A content is looked at as a whole, because a text may lie across two parts of it.
+address. A content is searched as a whole, because a text may lie across two parts of it.
 
 A name that has the text gets another, and of two that become the same one is numbered. Two
 things cannot be rewritten and stay true: git's index, which is dropped if a path in it has the

@@ -1,7 +1,7 @@
-"""Uninterrupted watching: from one look at everything to the next.
+"""A watch session: uninterrupted watching, from one full scan to the next.
 
-A vigil hears what the kernel tells, and notes what may have changed. It knows no scans and
-no caches. Once it has a doubt it is of no use any more, and another one has to begin.
+It reads the kernel's events, and notes what may have changed. It knows no scans and no caches.
+Once it has a `rescan_reason` it is of no use any more: a full scan and another session follow.
 """
 
 import errno
@@ -22,12 +22,12 @@ from hardsave.workspace.watch.inotify import Event, Source
 
 _COOKIE = b".hardsave-cookie-"
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENAMETOOLONG)
-_NOWHERE = (0, 0)  # of what is not there: whatever comes will be another one
+_NOWHERE = (0, 0)  # the identity of a directory that is not there
 _cookie_numbers = itertools.count(1)
 
 
 class WatchSession:
-    """What is told now is told at the present `moment`, which whoever asks moves on.
+    """Events are noted with the present `moment`, which its owner counts up.
 
     Scans call it from any thread; everything else happens under the lock of its owner.
     """
@@ -82,12 +82,12 @@ class WatchSession:
 
     @property
     def descriptor(self) -> int | None:
-        """Readable when something is told; None if nothing will ever be."""
+        """Readable when there are events; None if there will never be any."""
         return None if self._source is None else self._source.fd
 
     @property
     def mounts_fd(self) -> int | None:
-        """Has something urgent when anything was mounted, anywhere; None if nobody can tell."""
+        """Has POLLPRI when anything was mounted, anywhere; None if this system does not tell."""
         return None if self._mounts is None else self._mounts.change_fd
 
     @property
@@ -96,8 +96,7 @@ class WatchSession:
 
     @property
     def sees_root(self) -> bool:
-        """Whether the workspace itself is watched. A scan that could not open it has left nothing
-        that could be told of."""
+        """Whether the workspace itself is watched. It is not if the scan could not open it."""
         return b"" in self._watches
 
     @property
@@ -119,7 +118,7 @@ class WatchSession:
         self._require_rescan(why)
         self.close()
 
-    # What a scan tells
+    # Called by a scan
 
     def arm(self, path: bytes) -> bool:
         with self._lock:
@@ -155,7 +154,7 @@ class WatchSession:
     def forget(self, path: bytes) -> None:
         with self._lock:
             self._drop(path)
-            # If this scan is given up, the next one has to hear of it, too.
+            # If this scan is given up, the next one has to be told, too.
             self.pending.tree(path, self.moment - 1)
 
     def _drop(self, path: bytes) -> None:
@@ -164,10 +163,10 @@ class WatchSession:
             if self._source is not None:
                 self._source.remove(number)
 
-    # What the kernel tells
+    # Events
 
     def read_all_until_now(self, answer_seconds: float) -> None:
-        """After this, there is a doubt, or everything was heard that had happened before."""
+        """After this, there is a rescan reason, or all events of earlier changes were read."""
         if self._source is None or self.rescan_reason:
             return
         if _identity(self._root) != self.identity:
@@ -180,7 +179,7 @@ class WatchSession:
             self._read_up_to_a_cookie(self._source, answer_seconds)
 
     def look_at_mounts(self) -> bool:
-        """Whether there are others in the workspace: then nothing is known of what they cover."""
+        """Whether mounts in the workspace changed: then nothing is known of what they cover."""
         if self._mounts is None or not self._mounts.have_changed():
             return False
         self._require_rescan("something in the workspace was mounted or unmounted")
@@ -193,7 +192,7 @@ class WatchSession:
                 self._require_rescan("more happens at once than can be heard")
 
     def _read_up_to_a_cookie(self, source: Source, answer_seconds: float) -> None:
-        """Events come in order: what happened before the cookie is told before it."""
+        """Events come in order: those of changes before the cookie come before its own."""
         cookie = b"%b%d-%d" % (_COOKIE, os.getpid(), next(_cookie_numbers))
         path = joined(self._cookies, cookie)
         end = time.monotonic() + answer_seconds
@@ -209,7 +208,7 @@ class WatchSession:
         self._cookies_seen.clear()
 
     def read_events(self) -> bool:
-        """What is in the queue. True if there was anything."""
+        """Read and handle what is in the queue. True if there was anything."""
         events = [] if self._source is None else self._source.read()
         for event in events:
             self._handle(event)

@@ -1,27 +1,26 @@
-"""The watcher of a workspace, for a process that stays: what may have changed since a scan.
+"""The watch of a workspace, for a process that stays: what may have changed since a scan.
 
-    with watch(root, cookies=directory) as eyes:
+    with watch(root, cookies=directory) as watched:
         cache = EMPTY
-        while eyes.wait():
-            found = scan(root, rules=rules, cache=cache, changed=eyes.changed(cache))
+        while watched.wait():
+            found = scan(root, rules=rules, cache=cache, changed=watched.changed(cache))
             cache = snapshot(found, put).cache
 
-`changed` names what was told since the scan that made `cache`. A scan that was given up leaves
-its caller with the older cache, and so everything that it was told is told again. Whenever
-something could have been missed, everything is named, with a reason, and watching begins anew:
-events that were lost, a limit of the system, a root that is another directory, a watcher that
-does not answer. Such a reason is logged as a warning, each once.
+`changed` names what events were about since the scan that made `cache`. A scan that was given up
+leaves its caller with the older cache, and so it is told the same again. Whenever something could
+have been missed, a full scan is asked for, with a reason, and watching begins anew: events that
+were lost, a limit of the system, a root that is another directory, a watcher that does not answer.
+Such a reason is logged as a warning, each once.
 
-Only directories that a scan has looked at are watched; so nothing that is ignored costs a
-watch. Nothing runs in the background: the kernel queues events, 16,384 of them unless
-somebody has changed that, until they are asked for; more than that between two looks is a full
-scan.
+Only directories that a scan has looked at are watched; so nothing that is ignored costs a watch.
+Nothing runs in the background: the kernel queues events, 16,384 of them by default, until they are
+read; more than that between two reads is a full scan.
 
-What no event tells, because there is none for it: writes through a shared mapping, before the file
-is closed; writes through another name of a file, in a place that is not watched, if the file had
-no other name when it was last looked at. For that, everything is named every `full_seconds`,
-and `wait` returns then, too. A further write to a page of a mapping that is not written back yet
-changes no stamp either: no look at stamps finds it.
+There is no event for writes through a shared mapping, before the file is closed; nor for writes
+through another name of a file, in a place that is not watched, if the file had no other name when
+it was last looked at. For these, a full scan is asked for every `full_seconds`, and `wait` returns
+then, too. A further write to a page of a mapping that is not written back yet changes no stamp
+either: no scan finds it.
 """
 
 import itertools
@@ -45,10 +44,10 @@ from hardsave.workspace.watch.session import WatchSession
 
 FULL_SECONDS = 300.0
 ANSWER_SECONDS = 2.0
-POLL_SECONDS = 5.0
-"""Between two looks of somebody who is told nothing."""
+NO_EVENTS_SECONDS = 5.0
+"""Between two scans where there are no events."""
 ROOT_SECONDS = 0.5
-"""Between two looks for a workspace that was removed, or moved away."""
+"""Between two attempts to find a workspace that was removed, or moved away."""
 
 _watch_numbers = itertools.count(1)
 
@@ -59,7 +58,7 @@ def watch(
     cookies: Path,
     full_seconds: float | None = None,
     answer_seconds: float = ANSWER_SECONDS,
-    poll_seconds: float = POLL_SECONDS,
+    no_events_seconds: float = NO_EVENTS_SECONDS,
     clock: Callable[[], float] = time.monotonic,
     source: Callable[[], Source] | None = None,
 ) -> "Watch":
@@ -72,14 +71,14 @@ def watch(
         beside,
         full_seconds=seconds if full_seconds is None else full_seconds,
         answer_seconds=answer_seconds,
-        poll_seconds=poll_seconds,
+        no_events_seconds=no_events_seconds,
         clock=clock,
         source=source or default,
     )
 
 
 def _of_this_system(root: bytes, cookies: bytes) -> tuple[Callable[[], Source], float]:
-    """Where events come from, and how long that may be relied upon."""
+    """Where events come from, and after how many seconds a full scan is due."""
     system: str = sys.platform  # a plain string: what is for other systems is checked, too
     if system == "linux":
         return Inotify, FULL_SECONDS
@@ -99,7 +98,7 @@ class Watch:
         *,
         full_seconds: float,
         answer_seconds: float,
-        poll_seconds: float,
+        no_events_seconds: float,
         clock: Callable[[], float],
         source: Callable[[], Source],
     ) -> None:
@@ -107,7 +106,7 @@ class Watch:
         self._cookies = cookies
         self._full_seconds = full_seconds
         self._answer_seconds = answer_seconds
-        self._poll_seconds = poll_seconds
+        self._no_events_seconds = no_events_seconds
         self._clock = clock
         self._open_source = source
         self._number = next(_watch_numbers)
@@ -169,7 +168,7 @@ class Watch:
     # What changed
 
     def changed(self, cache: Cache) -> Changed:
-        """What may be otherwise than it was seen by the scan that made this cache."""
+        """What may differ from what the scan saw that made this cache."""
         self._refuse_misuse()
         with self._lock:
             session, why = self._session, "nothing is known from an earlier scan"
@@ -194,11 +193,11 @@ class Watch:
         return ""
 
     def _begin_anew(self) -> WatchSession:
-        """Forget what was told, and watch what the scan that follows will look at."""
+        """Start a new session: it watches the directories that the next scan will look at."""
         before = self._session
         self._oldest = self._moment
         if before is not None and before.gets_no_events and self._clock() < self._is_due_at:
-            return before  # to try at each scan would cost more than it brings
+            return before  # to try again at each scan would cost too much
         if before is not None:
             before.close()
         self._is_due_at = self._clock() + self._full_seconds
@@ -210,7 +209,7 @@ class Watch:
             open_source=self._open_source,
             warn=self._warn,
         )
-        self._nudge()  # whoever waits, waits for the new one
+        self._nudge()  # a thread that waits shall wait for the new session
         return self._session
 
     def _tell(self, session: WatchSession, full_scan_reason: str, cache: Cache) -> Changed:
@@ -258,32 +257,32 @@ class Watch:
         self._nudge()
 
     def _wait_for_changes(self, end: float) -> bool:
-        poll_end = time.monotonic() + self._poll_seconds
-        while (left := self._seconds_until_scan(poll_end)) > 0:
+        no_events_end = time.monotonic() + self._no_events_seconds
+        while (left := self._seconds_until_scan(no_events_end)) > 0:
             left_in_all = end - time.monotonic()
             if left_in_all <= 0 or not self._sleep(min(left, left_in_all)):
                 return False
         return not self._is_woken and not self._is_closed
 
-    def _seconds_until_scan(self, poll_end: float) -> float:
-        """How many seconds at most until it is time for a scan. None: it is."""
+    def _seconds_until_scan(self, no_events_end: float) -> float:
+        """How many seconds at most until it is time for a scan. 0 or less: it is."""
         with self._lock:
             session = self._session
             if session is None:
                 return 0
             if session.gets_no_events:
-                return poll_end - time.monotonic()
+                return no_events_end - time.monotonic()
             session.read_events()
             if session.look_at_mounts() or session.has_changes or session.rescan_reason:
                 return 0
             left = self._is_due_at - self._clock()
             if session.sees_root:
                 return left
-            if session.is_without_root:  # and nobody tells when it comes again
+            if session.is_without_root:  # and no event tells when it comes again
                 return min(left, ROOT_SECONDS)
             if session.is_of_another:
                 return 0
-            return min(left, poll_end - time.monotonic())
+            return min(left, no_events_end - time.monotonic())
 
     def _wait_for_quiet(self, quiet: float, limit: float) -> bool:
         last = time.monotonic()
@@ -306,7 +305,7 @@ class Watch:
             return changed
 
     def _sleep(self, seconds: float) -> bool:
-        """Until something is told, or time is over. False if somebody wants us to stop."""
+        """Sleep until an event comes, or time is over. False if `wake` or `close` was called."""
         poll = select.poll()
         poll.register(self._reads, select.POLLIN)
         session = self._session
@@ -320,10 +319,10 @@ class Watch:
         return not self._is_woken and not self._is_closed
 
     def _nudge(self) -> None:
-        with suppress(BlockingIOError):  # full: whoever waits is nudged already
+        with suppress(BlockingIOError):  # full: the thread that waits is woken already
             os.write(self._wakes, b"!")
 
 
 def _mark(cache: Cache) -> Mark | None:
-    """When the scan was asked that made this cache; None if nobody watched."""
+    """The mark of the scan that made this cache; None if it was made without a watch."""
     return None if cache.last_scan is None else cache.last_scan.mark

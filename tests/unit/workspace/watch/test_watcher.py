@@ -551,7 +551,7 @@ def test_without_an_inotify_instance_everything_is_looked_at(
     def none() -> Inotify:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    room = make(source=none, poll_seconds=0.01)
+    room = make(source=none, no_events_seconds=0.01)
     fill(room)
     for content in (b"one", b"two"):
         write(room, "a", content)
@@ -559,7 +559,7 @@ def test_without_an_inotify_instance_everything_is_looked_at(
         compared(room, room.snapshot())
         assert "max_user_instances" in room.reasons[-1]
     assert caplog.text.count("max_user_instances") == 1
-    patient = make(source=none, poll_seconds=1000)
+    patient = make(source=none, no_events_seconds=1000)
     patient.snapshot()
     assert not patient.watch.wait(timeout=0.01)
 
