@@ -58,7 +58,7 @@ class Restored(NamedTuple):
 
 
 class Steps:
-    """The steps of one restore; `name` is in those of its temporary files."""
+    """The steps of one restore; the names of its temporary files have `name` in them."""
 
     def __init__(
         self, root_dir: RootDirectory, steps: Sequence[Step], name: str, fetch: Fetch
@@ -95,7 +95,7 @@ class Steps:
         )
 
     def prepare(self) -> None:
-        """Directories, and all contents beside their places. Nothing is replaced yet."""
+        """Make directories, and write all contents beside their places. Nothing is replaced yet."""
         for number, step in self._early():
             self._guarded(number, step, self._verbs[step.do])
         for some in in_portions(self._writes()):
@@ -103,7 +103,7 @@ class Steps:
                 self._stage_all(some, stack)
 
     def take(self) -> Restored:
-        """Replace, remove, and make it last."""
+        """Replace, remove, and sync."""
         early = {number for number, _ in self._early()}
         for number, step in enumerate(self._steps):
             if number not in early and step.path not in self._conflicts:
@@ -115,7 +115,7 @@ class Steps:
         return Restored(self._done, tuple(conflicts), tuple(sorted(self._kept)))
 
     def refuse_conflicts(self) -> None:
-        """`Unavailable` if `prepare` came upon something that is in its way."""
+        """Raise `Unavailable` if `prepare` found a conflict."""
         for path, why in sorted(self._conflicts.items()):
             raise Unavailable(f"{os.fsdecode(path)!r} could not be written: {why}")
 
@@ -179,7 +179,7 @@ class Steps:
         return self._prefix + b"%d" % number
 
     def _aside(self, number: int) -> bytes:
-        """The name that what is replaced or removed has for a moment."""
+        """The temporary name of a file that is replaced or removed."""
         return self._temporary(number) + b"-aside"
 
     def _guarded(self, number: int, step: Step, do: Callable[[int, Step], None]) -> None:
@@ -232,7 +232,7 @@ class Steps:
     def _written(
         self, fetch: Fetch, number: int, step: Step, directory: int, stack: ExitStack
     ) -> int:
-        """A file in the making, with all that it shall have."""
+        """A temporary file with its content, attributes and mode."""
         assert step.after is not None
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(self._temporary(number), flags, 0o600, dir_fd=directory)
@@ -380,7 +380,7 @@ class Steps:
 
     @contextmanager
     def _still_there(self, step: Step) -> Iterator[int | None]:
-        """The directory of something that may have gone; None if that has, or is a file by now."""
+        """The directory that a path lies in; None if it is gone, or is a file now."""
         if not self._preconditions.is_by_its_name(step.path):
             yield None
             return

@@ -53,7 +53,7 @@ class FileReader:
 
     @contextmanager
     def inside(self, path: bytes) -> Iterator[None]:
-        """Names are those of this directory. One that cannot be opened fails each of its files."""
+        """Read in this directory. If it cannot be opened, each of its files fails."""
         self._path = path
         try:
             yield
@@ -98,8 +98,8 @@ class FileReader:
     def _attempt(
         self, name: bytes, last: Read | None, previous: Hash | None
     ) -> tuple[Read | None, Hash | None]:
-        """Read once. Stamps as young as the clock is coarse prove nothing: then the content
-        has to be the `previous` one, too."""
+        """Read once. A stamp that is younger than a tick of the clock proves nothing: then the
+        content has to be the same as in the attempt before, too."""
         now = self._clock()  # before its stamps: what is written later has others
         descriptor, before = opened(name, self._opened())
         try:
@@ -149,7 +149,7 @@ class FileReader:
 
 
 def read_before(known: CachedDirectory, name: bytes) -> Read | None:
-    """A file as the last snapshot had it, if it did; of a symlink it does not know enough."""
+    """A file as the last snapshot had it; None if it did not, or if it was a symlink."""
     at = bisect_left(known.files, name)
     if known.files[at : at + 1] != (name,) or known.file_hash(at) == NO_HASH:
         return None
