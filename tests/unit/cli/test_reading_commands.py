@@ -27,7 +27,8 @@ def test_log_shows_branches_names_counts_and_the_head(run: Run, session_1: Path)
     assert [line.split()[0] for line in lines] == ["@", "│", "├─╯", "●", "○"]
     assert "session-1:4" in lines[0]
     assert lines[0].endswith("another way")
-    assert "│ ×  session-1:3  now  +1" in lines[1]
+    assert lines[1].startswith("│ ×  session-1:3  ")
+    assert "  +1" in lines[1]
     assert "plan-ready a plan" in lines[3]
     assert "1 file" in lines[4]
 
