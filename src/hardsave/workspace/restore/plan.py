@@ -15,7 +15,6 @@ from typing import Literal
 
 from hardsave.objects.hashing import Hash
 from hardsave.tuples import NamedTuple
-from hardsave.workspace import file_names
 from hardsave.workspace.entries import DIRECTORY, SYMLINK, Entry, above, lies_in, parent
 from hardsave.workspace.ignore.rules import RootRules
 from hardsave.workspace.restore import hard_links
@@ -30,7 +29,7 @@ from hardsave.workspace.restore.left_alone import (
 )
 from hardsave.workspace.restore.name_collisions import collisions
 from hardsave.workspace.restore.requested_paths import RequestedPaths, checked, in_any, selected
-from hardsave.workspace.scan.capture_policy import Exempt
+from hardsave.workspace.scan.capture_policy import Exempt, IncludePatterns
 from hardsave.workspace.snapshot import compare, directory
 from hardsave.workspace.snapshot.compare import Difference
 from hardsave.workspace.snapshot.content import Fetch
@@ -130,7 +129,7 @@ def compared(
     """Walk both snapshots once. What either side has `missed` is left alone, and all that does not
     meet `paths`. The ignore files that `rules` are made of are in the snapshots; `target_rules` are
     others only if rules from outside have changed."""
-    chosen = file_names.IncludePatterns(include)
+    chosen = IncludePatterns(include)
     old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
     ours = Side(rules(patterns(old.top, fetch)), Exempt(lambda: present_tracked, chosen))
     then = (target_rules or rules)(patterns(new.top, fetch))

@@ -5,8 +5,10 @@ Each file that is left out for such a reason is listed with it.
 """
 
 import os
+import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from fnmatch import translate
 from functools import cached_property
 
 from hardsave.defaults import MAX_FILE_BYTES, MAX_TOTAL_BYTES
@@ -14,7 +16,40 @@ from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import file_names
-from hardsave.workspace.entries import lies_in, parent
+from hardsave.workspace.entries import above, lies_in, parent
+from hardsave.workspace.scan.secret_names import looks_secret
+
+_WILD = (b"*", b"?", b"[")
+
+
+class IncludePatterns:
+    """The patterns of `include`: each is compared with the name and with the whole path."""
+
+    def __init__(self, patterns: Iterable[bytes] = ()) -> None:
+        self.patterns = tuple(sorted({pattern.rstrip(b"/") for pattern in patterns}))
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[bytes]:
+        translated = [translate(pattern.decode("latin-1")) for pattern in self.patterns]
+        return re.compile("|".join(translated or ["(?!)"]).encode("latin-1"), re.DOTALL)
+
+    def holds(self, path: bytes) -> bool:
+        name = path.rpartition(b"/")[2]
+        return bool(self._pattern.match(path) or self._pattern.match(name))
+
+    def overrides_ignore(self, path: bytes) -> bool:
+        """Whether no ignore rule counts for a path: it is included, lies in a directory that is,
+        or leads to a path that is. A secret has to be included by its own name."""
+        return path in self._on_the_way or any(self.holds(each) for each in (path, *above(path)))
+
+    @cached_property
+    def _on_the_way(self) -> frozenset[bytes]:
+        """Directories, as far as patterns name them: a star must not lead into all there are."""
+        over = {each for pattern in self.patterns for each in above(pattern)}
+        return frozenset(each for each in over if not any(mark in each for mark in _WILD))
+
+
+NO_INCLUDES = IncludePatterns()
 
 
 class _Given(NamedTuple):
@@ -28,8 +63,8 @@ class Policy(_Given):
     """What a workspace captures, beside its ignore rules."""
 
     @cached_property
-    def includes(self) -> file_names.IncludePatterns:
-        return file_names.IncludePatterns(self.include)
+    def includes(self) -> IncludePatterns:
+        return IncludePatterns(self.include)
 
     @cached_property
     def key(self) -> bytes:
@@ -48,7 +83,7 @@ class Policy(_Given):
             return "a file of the store"
         if not stat.S_ISREG(mode):
             return None if stat.S_ISDIR(mode) or stat.S_ISLNK(mode) else _kind(mode)
-        if file_names.looks_secret(name) and not self.includes.holds(path):
+        if looks_secret(name) and not self.includes.holds(path):
             return "looks secret; 'include' can ask for it"
         if size > self.max_file_bytes:
             return f"larger than the cap of {self.max_file_bytes} bytes a file"
@@ -67,7 +102,7 @@ class Exempt:
     def __init__(
         self,
         tracked: Callable[[], frozenset[bytes]],
-        includes: file_names.IncludePatterns = file_names.NO_INCLUDES,
+        includes: IncludePatterns = NO_INCLUDES,
     ) -> None:
         self._ask = tracked
         self._includes = includes if includes.patterns else None

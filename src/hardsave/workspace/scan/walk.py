@@ -16,7 +16,6 @@ from functools import partial
 from hardsave.defaults import IGNORE_FILES
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
-from hardsave.workspace import file_names
 from hardsave.workspace.entries import IGNORED, NotCaptured, joined, parent
 from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.git.nested_repository import UNREADABLE, NestedRepository
@@ -35,6 +34,7 @@ from hardsave.workspace.scan.result import (
     to_read,
     without,
 )
+from hardsave.workspace.scan.secret_names import is_worth_noting
 
 _MAX_PATTERNS = 1 << 22  # of an ignore file, in bytes
 
@@ -391,7 +391,7 @@ class Walk:
 
     def _note_ignored(self, path: bytes, ignored: Iterable[bytes]) -> None:
         """Name what is missed if it is gone: a restore cannot bring it back, and says so."""
-        for name in filter(file_names.is_worth_noting, ignored):
+        for name in filter(is_worth_noting, ignored):
             try:
                 status = os.lstat(self._prefix + joined(path, name))
             except OSError:
