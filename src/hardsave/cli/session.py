@@ -107,9 +107,9 @@ class Session:
         """Let a store be made, unless the files here are none that would be saved in it."""
         path = self.store_path
         if path is not None and not projects.is_there(path):
-            from hardsave.workspace.scan.scanner import refuse_what_is_too_wide
+            from hardsave.workspace.scan.scanner import refuse_home_directory
 
-            refuse_what_is_too_wide(os.fsencode(projects.root(os.environ, Path.cwd())))
+            refuse_home_directory(os.fsencode(projects.root(os.environ, Path.cwd())))
         self.may_create_store = True
 
     @property

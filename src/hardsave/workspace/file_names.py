@@ -1,8 +1,7 @@
 """Which names may stand in a tree, which are git's own, and which look like secrets.
 
-Pure. The names in a stored tree may come from anybody, so they are judged before anything
-is done with them; the names on a disk are judged by the same functions, so that what is
-captured can be restored.
+Pure. A stored tree may come from an untrusted store, so its names are checked before they are
+used; names on a disk are checked by the same functions, so that what is captured can be restored.
 """
 
 import re
@@ -41,7 +40,7 @@ _LOCAL_ENDINGS = tuple(
 _TEMPLATES = (b".env.example", b".env.sample", b".env.template", b".env.dist")
 
 
-@cache  # compiled by the first who has such a name
+@cache  # most processes never meet such a name
 def _gits_own() -> re.Pattern[bytes]:
     unseen = b"(?:%s)*" % b"|".join(chr(point).encode() for point in _UNSEEN)
     letters = unseen + unseen.join((rb"\.", b"g", b"i", b"t")) + unseen
@@ -92,8 +91,8 @@ def fault(name: bytes) -> str | None:
     return None
 
 
-class Chosen:
-    """Paths that somebody asked for by pattern: each is held against the name and the path."""
+class IncludePatterns:
+    """The patterns of `include`: each is compared with the name and with the whole path."""
 
     def __init__(self, patterns: Iterable[bytes] = ()) -> None:
         self.patterns = tuple(sorted({pattern.rstrip(b"/") for pattern in patterns}))
@@ -107,9 +106,9 @@ class Chosen:
         name = path.rpartition(b"/")[2]
         return bool(self._pattern.match(path) or self._pattern.match(name))
 
-    def spares(self, path: bytes) -> bool:
-        """Whether no ignore rule counts for a path: it was asked for, lies in a directory that
-        was, or is on the way to what was. A secret has to be asked for itself."""
+    def overrides_ignore(self, path: bytes) -> bool:
+        """Whether no ignore rule counts for a path: it is included, lies in a directory that is,
+        or leads to a path that is. A secret has to be included by its own name."""
         return path in self._on_the_way or any(self.holds(each) for each in (path, *above(path)))
 
     @cached_property
@@ -119,4 +118,4 @@ class Chosen:
         return frozenset(each for each in over if not any(mark in each for mark in _WILD))
 
 
-NONE_CHOSEN = Chosen()
+NO_INCLUDES = IncludePatterns()

@@ -1,7 +1,7 @@
-"""What a scan takes and what it leaves out, decided over plain data.
+"""What a scan captures and what it leaves out beside ignored files: the caps, secrets, our own
+files. Pure.
 
-Ignore rules come from elsewhere and are only asked. Everything that is left out for another
-reason has that reason said.
+Each file that is left out for such a reason is listed with it.
 """
 
 import os
@@ -19,7 +19,7 @@ from hardsave.workspace.entries import lies_in, parent
 
 class _Given(NamedTuple):
     include: tuple[bytes, ...] = ()  # patterns: captured although secret or ignored
-    own: tuple[bytes, ...] = ()  # how paths of ours in the workspace begin; a NUL is their end
+    own: tuple[bytes, ...] = ()  # how paths of our own files begin; a NUL is their end
     max_file_bytes: int = MAX_FILE_BYTES
     max_total_bytes: int = MAX_TOTAL_BYTES
 
@@ -28,17 +28,17 @@ class Policy(_Given):
     """What a workspace captures, beside its ignore rules."""
 
     @cached_property
-    def chosen(self) -> file_names.Chosen:
-        return file_names.Chosen(self.include)
+    def includes(self) -> file_names.IncludePatterns:
+        return file_names.IncludePatterns(self.include)
 
     @cached_property
     def key(self) -> bytes:
         """Changes whenever something could be left out that was not, or the other way round."""
-        parts = (*self.chosen.patterns, b"", *self.own, b"%d" % self.max_file_bytes)
+        parts = (*self.includes.patterns, b"", *self.own, b"%d" % self.max_file_bytes)
         return digest(b"\0".join(parts))
 
     def objection(self, path: bytes, mode: int, size: int) -> str | None:
-        """Why something that is not ignored is left out all the same; None if it is not."""
+        """Why a path that is not ignored is left out all the same; None if it is captured."""
         name = path.rpartition(b"/")[2]
         if file_names.is_gits_own(name):
             return "git's own"
@@ -48,7 +48,7 @@ class Policy(_Given):
             return "a file of the store"
         if not stat.S_ISREG(mode):
             return None if stat.S_ISDIR(mode) or stat.S_ISLNK(mode) else _kind(mode)
-        if file_names.looks_secret(name) and not self.chosen.holds(path):
+        if file_names.looks_secret(name) and not self.includes.holds(path):
             return "looks secret; 'include' can ask for it"
         if size > self.max_file_bytes:
             return f"larger than the cap of {self.max_file_bytes} bytes a file"
@@ -59,7 +59,7 @@ DEFAULT = Policy()
 
 
 class Exempt:
-    """Paths that no ignore rule counts for: what git tracks, and what was asked for.
+    """Paths for which no ignore rule counts: what git tracks, and what is included.
 
     A tracked path that ends with a slash stands for everything below it.
     """
@@ -67,15 +67,15 @@ class Exempt:
     def __init__(
         self,
         tracked: Callable[[], frozenset[bytes]],
-        chosen: file_names.Chosen = file_names.NONE_CHOSEN,
+        includes: file_names.IncludePatterns = file_names.NO_INCLUDES,
     ) -> None:
         self._ask = tracked
-        self._chosen = chosen if chosen.patterns else None
-        self._inner: dict[bytes, Exempt] = {}
+        self._includes = includes if includes.patterns else None
+        self._nested: dict[bytes, Exempt] = {}
 
     def add(self, top: bytes, tracked: Callable[[], frozenset[bytes]]) -> None:
         """From now on also what a repository inside tracks, by paths relative to its top."""
-        self._inner[top + b"/"] = Exempt(tracked)
+        self._nested[top + b"/"] = Exempt(tracked)
 
     @cached_property
     def _tracked(self) -> frozenset[bytes]:
@@ -85,14 +85,14 @@ class Exempt:
         """Directories count in which something tracked lies."""
         if self._tracked and self._is_tracked(path):
             return True
-        if self._inner and self._is_tracked_inside(path):
+        if self._nested and self._is_tracked_inside(path):
             return True
-        return self._chosen is not None and self._chosen.spares(path)
+        return self._includes is not None and self._includes.overrides_ignore(path)
 
     def _is_tracked_inside(self, path: bytes) -> bool:
         return any(
             path.startswith(top) and each.holds(path[len(top) :])
-            for top, each in self._inner.items()
+            for top, each in self._nested.items()
         )
 
     def _is_tracked(self, path: bytes) -> bool:
@@ -116,10 +116,10 @@ def _kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
-def refuse_what_is_too_wide(root: bytes, home: bytes) -> None:
-    """A snapshot of a whole home, or of everything, is hardly ever what somebody wants."""
-    inner = home.strip(b"/")
-    if lies_in(inner, root.strip(b"/")):
+def refuse_home_directory(root: bytes, home: bytes) -> None:
+    """Raise `Misuse`: a snapshot of a whole home, or of everything, is hardly ever meant."""
+    nested = home.strip(b"/")
+    if lies_in(nested, root.strip(b"/")):
         shown = os.fsdecode(root)
         raise Misuse(
             f"the workspace {shown!r} holds a whole home directory; "

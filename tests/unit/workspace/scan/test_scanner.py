@@ -641,5 +641,5 @@ def test_a_scan_reads_no_content(room: Room, monkeypatch: pytest.MonkeyPatch) ->
     found = scan(room.root, rules=rules)
     monkeypatch.undo()
     assert found.found[0].files == [b"a"]
-    assert stat.S_ISREG(found.found[0].key(0).mode)
+    assert stat.S_ISREG(found.found[0].file_stamp(0).mode)
     assert snapshot(found, room.put).read == 1
