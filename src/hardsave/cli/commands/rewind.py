@@ -92,6 +92,7 @@ def rewind(
         if action == "fork":
             _tell_how_to_fork(session, ref)
             return None
+        resume = resume or action == "go on"
         yes = yes or action == "go on"  # the list has shown what happens
     target = _target(session, ref, status, before)
     line, options = _where(session, target, options)
