@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from hardsave.objects.hashing import Hash
+from hardsave.progress import Meter
 from hardsave.workspace.entries import Entry
 from hardsave.workspace.restore.plan import Step
 from hardsave.workspace.snapshot import content
@@ -31,6 +32,11 @@ def in_portions(writes: Iterable[Numbered]) -> Iterator[list[Numbered]]:
         yield some
 
 
+def length(writes: Iterable[Numbered]) -> int:
+    """How many bytes all contents are together."""
+    return sum(step.after.size for _, step in writes if step.after is not None)
+
+
 def with_small(some: Iterable[Numbered], fetch: Fetch) -> Fetch:
     """A fetch that has the small contents of a portion already."""
     wanted = {
@@ -46,7 +52,7 @@ def with_small(some: Iterable[Numbered], fetch: Fetch) -> Fetch:
     return get
 
 
-def fill(file: int, entry: Entry, fetch: Fetch) -> None:
+def fill(file: int, entry: Entry, fetch: Fetch, written: Meter) -> None:
     """Long runs of zeros become holes again."""
     assert entry.hash is not None
     at = 0
@@ -54,6 +60,7 @@ def fill(file: int, entry: Entry, fetch: Fetch) -> None:
         if part != _ZEROS:
             _write_at(file, part, at)
         at += len(part)
+        written.add(bytes=len(part))
     os.ftruncate(file, entry.size)
 
 

@@ -12,13 +12,14 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from hardsave.errors import Unavailable
+from hardsave.progress import Meter, Total, meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import DIRECTORY, FILE, above, kept_mode, last_name, parent
 from hardsave.workspace.file_names import TEMPORARY_PREFIX
 from hardsave.workspace.filesystem.lock_safe_open import reading
 from hardsave.workspace.filesystem.safe_open import Beneath, rename_to_nothing
 from hardsave.workspace.restore import attributes, disk_state, stored_copies, swap
-from hardsave.workspace.restore.file_writer import Numbered, fill, in_portions, with_small
+from hardsave.workspace.restore.file_writer import Numbered, fill, in_portions, length, with_small
 from hardsave.workspace.restore.obstacles import IN_THE_WAY, unless_in_the_way
 from hardsave.workspace.restore.parallel_sync import synced
 from hardsave.workspace.restore.plan import Step
@@ -64,6 +65,7 @@ class Steps:
         self._files = {step.path for step in steps if step.do in ("write", "symlink", "link")}
         self._ground = Ground(beneath, steps)
         self._done = 0
+        self._writing = Meter()
         self._verbs: dict[str, Callable[[int, Step], None]] = {
             "open": self._change_mode_of_directory,
             "mkdir": self._make_directory,
@@ -84,16 +86,20 @@ class Steps:
         """Directories, and all contents beside their places. Nothing is replaced yet."""
         for number, step in self._early():
             self._guarded(number, step, self._verbs[step.do])
-        for some in in_portions(self._writes()):
+        writes = self._writes()
+        self._writing = meter("writing", "files", lambda: Total(len(writes), length(writes)))
+        for some in in_portions(writes):
             with ExitStack() as stack:
                 self._stage_all(some, stack)
 
     def take(self) -> Restored:
         """Replace, remove, and make it last."""
         early = {number for number, _ in self._early()}
+        taken = meter("putting in place", "files", lambda: Total(len(self._steps) - len(early)))
         for number, step in enumerate(self._steps):
             if number not in early and step.path not in self._conflicts:
                 self._guarded(number, step, self._verbs[step.do])
+                taken.add(1)
         self._sync()
         if self._conflicts:
             self.clean()  # what was staged for a path that is not ours to replace
@@ -199,6 +205,7 @@ class Steps:
         for number, step in some:
             if number in files:
                 self._guarded(number, step, partial(self._lasts, faults[number]))
+        self._writing.add(len(some))
 
     def _lasts(self, fault: OSError | None, number: int, step: Step) -> None:
         if fault is not None:
@@ -224,7 +231,7 @@ class Steps:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(self._temporary(number), flags, 0o600, dir_fd=directory)
         stack.callback(os.close, file)
-        fill(file, step.after, fetch)
+        fill(file, step.after, fetch, self._writing)
         if step.before is not None and step.before.type == FILE:
             self._hand_on(step.path, file)
         os.fchmod(file, step.after.mode)

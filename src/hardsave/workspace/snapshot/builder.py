@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from hardsave.objects.hashing import Hash
+from hardsave.progress import Total, meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.filesystem.safe_open import Beneath, gone, refuse_what_went
@@ -97,13 +98,31 @@ class _Batches:
             self._bytes = 0
 
 
+def _to_read(scan: Scan) -> Total:
+    files = sum(len(each.changed) for each in scan.found)
+    return Total(files, sum(map(_bytes_to_read, scan.found)))
+
+
+def _bytes_to_read(found: Found) -> int:
+    if not found.changed:
+        return 0
+    sizes, modes = sizes_and_modes(found.keys, len(found.files))
+    return sum(sizes[at] for at in found.changed if not stat.S_ISLNK(modes[at]))
+
+
 class _Capture:
     def __init__(
         self, scan: Scan, beneath: Beneath, batches: _Batches, clock: Callable[[], int]
     ) -> None:
         self._scan = scan
         self._batches = batches
-        self._reader = Files(beneath, batches.add, start_ns=scan.start_ns, clock=clock)
+        self._reader = Files(
+            beneath,
+            batches.add,
+            start_ns=scan.start_ns,
+            clock=clock,
+            meter=meter("reading", "files", lambda: _to_read(scan)),
+        )
         self._trees: dict[bytes, Hash] = {}
         self._rebuilt: dict[bytes, set[bytes]] = {}  # what has another tree now, by what is above
         self._folders: dict[bytes, Folder] = {}
