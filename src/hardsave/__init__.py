@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from hardsave.vault.jobs.spec import JobResumption, JobSpec
     from hardsave.vault.jobs.state import Job, JobHealth
     from hardsave.vault.line import Timeline
+    from hardsave.vault.not_saved import Checkout, NotSaved
     from hardsave.vault.opening import open_vault as open
     from hardsave.vault.opening import repair_store as repair
     from hardsave.vault.purge import Purged
@@ -120,6 +121,7 @@ _HOMES = {
     "hardsave.vault.jobs.spec": ("JobResumption", "JobSpec"),
     "hardsave.vault.jobs.state": ("Job", "JobHealth"),
     "hardsave.vault.line": ("Timeline",),
+    "hardsave.vault.not_saved": ("Checkout", "NotSaved"),
     "hardsave.vault.opening": ("open_vault", "repair_store"),
     "hardsave.vault.purge": ("Purged",),
     "hardsave.vault.repository": ("GitChanges",),
@@ -146,6 +148,7 @@ __all__ = [
     "BisectTry",
     "Bisected",
     "CallProgress",
+    "Checkout",
     "Checkpoint",
     "ChildLock",
     "Collected",
@@ -178,6 +181,7 @@ __all__ = [
     "LeftOut",
     "Misuse",
     "NotFound",
+    "NotSaved",
     "Operation",
     "OutlivedTask",
     "Page",

@@ -163,6 +163,8 @@ PARTS = (
             ("objects/diff", "StatePath"),
             ("vault/rewind", "Rewind"),
             ("vault/restore_plan", "FileChanges"),
+            ("vault/not_saved", "NotSaved"),
+            ("vault/not_saved", "Checkout"),
             ("vault/choosing", "Kept"),
             ("vault/repository", "GitChanges"),
             ("workspace/git_restore/left_behind", "GitCommit"),

@@ -3,7 +3,7 @@
 import difflib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 
 from hardsave.defaults import MAX_DIFF_BYTES
@@ -12,7 +12,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.record import Record
 from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
-from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
+from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, NotCaptured, joined
 from hardsave.workspace.git import unfinished
 from hardsave.workspace.git.position import GitPosition
 from hardsave.workspace.snapshot import capture, compare, content, directory
@@ -91,7 +91,15 @@ class Files:
     def not_captured(self) -> tuple[LeftOut, ...]:
         """What was left out for any reason but ignore rules; and that a new rule has left out most
         of the files, if it has."""
-        return tuple(LeftOut(os.fsdecode(path), why) for path, why in self._read().not_captured)
+        return left_out_of(self._read().not_captured)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Ignored files that nothing else has: secrets, local settings and databases, by their
+        names; a hundred at most. They are not saved, and no rewind brings them back."""
+        return tuple(
+            os.fsdecode(each.path) for each in self._read().not_captured if each.is_ignored
+        )
 
     @property
     def git(self) -> GitState | None:
@@ -155,6 +163,12 @@ class Files:
 
     def _top(self) -> Hash:
         return directory.read_snapshot(self._read().snapshot, self._fetch).top
+
+
+def left_out_of(found: Iterable[NotCaptured]) -> tuple[LeftOut, ...]:
+    """What was left out for any reason but ignore rules."""
+    told = [each for each in found if not each.is_ignored]
+    return tuple(LeftOut(os.fsdecode(path), why) for path, why in told)
 
 
 def difference(old: Files | None, new: Files | None) -> FileDiff:

@@ -1,6 +1,7 @@
-"""How files looked from outside when they were read, so that they need not be read again.
+"""Stamps of files that were read: while they are the same, the files need not be read again.
 
-Stamps as young as the clock is coarse prove nothing: whoever has one of those has none.
+A stamp is size, times, inode and mode. One that is younger than a tick of the file system's clock
+proves nothing, because a later write may leave it as it is; then no stamps are kept at all.
 """
 
 import os
@@ -9,14 +10,15 @@ from operator import attrgetter
 from stat import S_ISDIR
 
 from hardsave.tuples import NamedTuple
-from hardsave.workspace.scan import capture_policy
 
 Fields = tuple[int, int, int, int, int]
+_COARSE_NS = 2_000_000_000  # FAT keeps every second second, HFS+ and ext3 whole ones
+_TICK_NS = 20_000_000  # elsewhere the kernel's clock moves every 1 to 10 ms
 _fields_of = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mode")
 
 
 class Stamp(NamedTuple):
-    """A file or a directory from outside."""
+    """The stamp of one file or directory."""
 
     path: bytes
     follows: bool  # whether a link stands for what it leads to
@@ -30,7 +32,17 @@ class Stamp(NamedTuple):
         if self.fields is None:
             return True
         _, mtime_ns, ctime_ns, *_ = self.fields
-        return not capture_policy.may_change_unseen(mtime_ns, ctime_ns, start_ns)
+        return not may_change_unseen(mtime_ns, ctime_ns, start_ns)
+
+
+def may_change_unseen(mtime_ns: int, ctime_ns: int, start_ns: int) -> bool:
+    """Whether what is written from `start_ns` on could leave these stamps as they are.
+
+    Then the stamps prove nothing, and the file is read again the next time. A time without
+    fractions of a second comes from a file system that keeps none.
+    """
+    coarse = ctime_ns % 1_000_000_000 == 0
+    return max(mtime_ns, ctime_ns) >= start_ns - (_COARSE_NS if coarse else _TICK_NS)
 
 
 def _fields(path: bytes, follows: bool) -> Fields | None:
@@ -57,7 +69,7 @@ def taken(paths: Iterable[bytes], start_ns: int, *, follows: bool = False) -> tu
 
 
 def are_same(stamps: tuple[Stamp, ...]) -> bool:
-    """Whether everything looks as it did; if there are none, nobody knows."""
+    """Whether all stamps are as they were; False if there are none, because then it is unknown."""
     for path, follows, fields in stamps:
         if _fields(path, follows) != fields:
             return False

@@ -1,9 +1,9 @@
-"""Git's configuration files, as far as we need them: a list of settings in their order; and the
-excludes file that they name.
+"""Git's configuration files: a list of settings in their order; and the excludes file that they
+name.
 
-Nothing of it is carried out. `[include]` is followed, because people keep some of their own
+No program that they name is run. `[include]` is followed, because people keep some of their own
 settings apart that way; `[includeIf]` is not, because its conditions are about repositories.
-A line that git would refuse is passed over.
+A line that git would refuse is skipped.
 """
 
 import os
@@ -15,7 +15,7 @@ from hardsave.logs import log
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.filesystem.bounded_read import read_path
 
-_LIMIT = 16 * 1024 * 1024  # nobody writes more by hand
+_LIMIT = 16 * 1024 * 1024  # more than is ever written by hand
 _NONE = Path(os.devnull)  # as git's manual tells people to say that there is no such file
 _DEEPEST_INCLUDE = 10  # as git
 

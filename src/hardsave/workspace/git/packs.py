@@ -1,6 +1,6 @@
 """Git's packs as data: where an object lies in one, and what it holds.
 
-The bytes may come from anybody: every length is doubted, and nothing is unpacked beyond a bound.
+The bytes are untrusted: every length is checked, and nothing is unpacked beyond a bound.
 """
 
 import os

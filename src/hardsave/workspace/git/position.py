@@ -1,8 +1,8 @@
 """Where a repository stands, read from its files. Git itself is never run.
 
-Its configuration can name programs, its filters change bytes, its locks collide with those
-of whoever is at work: so HEAD, refs, the index and the notes of an unfinished merge or rebase
-are read as data, within bounds, and nothing is written. What could not be read is listed.
+Its configuration can name programs, its filters change bytes, its locks collide with those of a
+git that is at work: so HEAD, refs, the index and the notes of an unfinished merge or rebase are
+read as data, within bounds, and nothing is written. What could not be read is listed.
 """
 
 import os
@@ -17,7 +17,7 @@ from hardsave.workspace.filesystem.bounded_read import read_beneath
 from hardsave.workspace.git import index as gitindex
 from hardsave.workspace.git import refs as gitrefs
 from hardsave.workspace.git.git_directory import SMALL, GitDirectory, NoGitDirectory, opened
-from hardsave.workspace.git.unfinished import GitFile, NotCaptured, Progress
+from hardsave.workspace.git.unfinished import GitFile, NotCaptured, UnfinishedFiles
 
 _KEPT_INDEX = 64 * 1024 * 1024  # about half a million files
 _LARGEST_INDEX = 1024 * 1024 * 1024
@@ -70,7 +70,7 @@ def position_in(directory: GitDirectory, *, also: Iterable[str] = ()) -> GitPosi
     head = _read(directory, b"HEAD", limit=SMALL, missed=missed)
     at = gitrefs.Target() if head is None else _commit(directory, head, missed)
     index = _read(directory, b"index", limit=_KEPT_INDEX, missed=missed)
-    progress = Progress(directory.own)
+    progress = UnfinishedFiles(directory.own)
     others = {*also, *rebased(progress.files)} - {"" if at.ref is None else os.fsdecode(at.ref)}
     return GitPosition(
         head=head or b"",

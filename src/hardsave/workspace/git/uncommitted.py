@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hardsave.workspace.entries import last_name, parent
+from hardsave.workspace.filesystem.bounded_read import chunks
 from hardsave.workspace.filesystem.lock_safe_open import reading
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.git import index as gitindex
 from hardsave.workspace.git.index import BadIndex, IndexEntry
 from hardsave.workspace.git.position import GitPosition
-from hardsave.workspace.snapshot import content
 
+_CHUNK_BYTES = 128 * 1024
 _STAGE = 0x30  # in the first byte of an entry's flags
 
 
@@ -26,8 +27,8 @@ def dirty(root: Path, position: GitPosition, captured: Iterable[bytes]) -> list[
     and not ignored."""
     entries = {entry.name: entry for entry in _entries(position)}
     new = {path for path in captured if path not in entries}
-    with Beneath(os.fsencode(root)) as beneath:
-        changed = {name for name, entry in entries.items() if not _is_same(beneath, entry)}
+    with RootDirectory(os.fsencode(root)) as root_dir:
+        changed = {name for name, entry in entries.items() if not _is_same(root_dir, entry)}
     return sorted(new | changed)
 
 
@@ -51,13 +52,13 @@ def _entries(position: GitPosition) -> Iterator[IndexEntry]:
                 yield entry
 
 
-def _is_same(beneath: Beneath, entry: IndexEntry) -> bool:
+def _is_same(root_dir: RootDirectory, entry: IndexEntry) -> bool:
     if stat.S_IFMT(entry.mode) == 0o160000 or entry.name.endswith(b"/"):
         return True  # a submodule, or what a sparse checkout leaves out
     if entry.flags[0] & _STAGE:
         return False  # in conflict
     try:
-        with beneath.directory(parent(entry.name)) as directory:
+        with root_dir.directory(parent(entry.name)) as directory:
             if stat.S_ISLNK(entry.mode):
                 target = os.readlink(last_name(entry.name), dir_fd=directory)
                 return _id([target], len(target), entry) == entry.id
@@ -73,7 +74,7 @@ def _is_same_file(file: int, entry: IndexEntry) -> bool:
         return False
     if bool(status.st_mode & stat.S_IXUSR) != bool(entry.mode & stat.S_IXUSR):
         return False
-    return _id(content.parts(file, status.st_size), status.st_size, entry) == entry.id
+    return _id(chunks(file, status.st_size, _CHUNK_BYTES), status.st_size, entry) == entry.id
 
 
 def _id(parts: Iterable[bytes], size: int, entry: IndexEntry) -> str:

@@ -69,7 +69,7 @@ def operation(paths: Iterable[str]) -> str | None:
     return None
 
 
-class Progress:
+class UnfinishedFiles:
     """Collects the files of one git directory."""
 
     def __init__(self, directory: int) -> None:

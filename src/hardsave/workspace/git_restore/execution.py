@@ -1,16 +1,16 @@
-"""Bringing a repository back to a stored position: HEAD, its branch, the index, unfinished work.
+"""Brings a repository back to a stored position: HEAD, its branch, the index, unfinished work.
 
-    judge → stage and sync → lock → look → pin → notes, index → branches → HEAD → reflogs → unlock
+    check → stage and sync → lock → look → pin → notes, index → branches → HEAD → reflogs → unlock
 
 Git is not run. Its configuration could name programs, and what is written here is a handful of
 small files whose locks are git's own.
 
 *Refused*, with nothing changed: a position that is not whole or not of this repository
-(`NotFound`, `Misuse`, `Corrupt`); a commit that `git gc` has taken, or a staged content that
-nobody can `supply` (`NotFound`), a commit that is damaged or none (`Corrupt`); a branch that
-another worktree has in use, or whose name is taken by a directory of other branches (`Conflict`);
-a lock that somebody holds (`Unavailable`; it is never removed); anything that is neither as the
-present has it nor as the target does (`Conflict`).
+(`NotFound`, `Misuse`, `Corrupt`); a commit that `git gc` has removed, or a staged content that
+`supply` does not have either (`NotFound`), a commit that is damaged or none (`Corrupt`); a branch
+that another worktree has in use, or whose name is taken by a directory of other branches
+(`Conflict`); a lock that another process holds (`Unavailable`; it is never removed); anything that
+is neither as the present has it nor as the target does (`Conflict`).
 
 *Ordered*: every new content is on the disk before the first file is replaced, and what the
 present names is pinned under `refs/hardsave/ID/` before a branch moves.
@@ -90,9 +90,8 @@ def restore_git(
     """Bring the repository at `root` from `before` to the target.
 
     `before` is where it stood when the safety checkpoint `id` was saved, with all branches that
-    the target sets (`gitplan.branches`), and `seconds` is when that was: the time that the reflogs
-    will show. A lock that somebody holds is waited
-    for, but not long.
+    the target sets (`plan.branches`), and `seconds` is when that was: the time that the reflogs
+    will show. A lock that another process holds is waited for, but not long.
     """
     gitpins.check(id)
     plan = gitplan.plan_git(before, target)
@@ -253,7 +252,7 @@ class _Restore:
     def _look(self, before: GitPosition, target: GitPosition) -> None:
         """What is left to do. After a crash that is less than what was planned."""
         now = position_in(self._directory, also=gitplan.branches(target))
-        if others := gitplan.strangers(now, before, target):
+        if others := gitplan.changed_by_others(now, before, target):
             raise Conflict(
                 f"another program is at work in this repository: {', '.join(others)} changed "
                 "after the present was saved. Nothing was changed; repeat"
@@ -268,7 +267,7 @@ class _Restore:
             if move.after is not None:
                 self._staged[move.ref] = files.stage(move.after.encode() + b"\n")
         if "index" in self._staged:
-            files.distrust(self._staged["index"])
+            files.backdate(self._staged["index"])
 
     # Changes
 
@@ -328,7 +327,7 @@ class _Restore:
 
     def _verify(self, target: GitPosition) -> None:
         now = position_in(self._directory, also=gitplan.branches(target))
-        if others := gitplan.strangers(now, target, target):
+        if others := gitplan.changed_by_others(now, target, target):
             raise Conflict(
                 f"{', '.join(others)} of the repository did not stay as restored: another "
                 "program is at work there, without git's locks; repeat"

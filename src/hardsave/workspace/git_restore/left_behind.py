@@ -36,14 +36,14 @@ class GitCommit(Record):
     subject: str
 
 
-class Left(NamedTuple):
+class LeftBehind(NamedTuple):
     """Commits that are left behind, the newest first. Not all: there may be more."""
 
     commits: tuple[GitCommit, ...]
     is_all: bool
 
 
-def left_behind(root: Path, plan: GitPlan) -> Left:
+def left_behind(root: Path, plan: GitPlan) -> LeftBehind:
     """What only the pins will hold when the plan has been carried out."""
     tips = [move.before for move in plan.logs if move.before is not None]
     with repository(root) as directory, Objects(directory) as objects:
@@ -94,7 +94,7 @@ def walk(
     read: Callable[[str], GitCommit | None],
     *,
     most: int = _MOST_READ,
-) -> Left:
+) -> LeftBehind:
     """From the newest to the oldest, until nothing that is left to see can matter."""
     is_kept: dict[str, bool] = {}
     known: dict[str, GitCommit] = {}
@@ -130,4 +130,6 @@ def walk(
         for parent in known[id].parents:
             see(parent, is_kept[id])
     found = [commit for id, commit in known.items() if not is_kept[id]]
-    return Left(tuple(sorted(found, key=lambda commit: (-commit.seconds, commit.id))), is_over())
+    return LeftBehind(
+        tuple(sorted(found, key=lambda commit: (-commit.seconds, commit.id))), is_over()
+    )

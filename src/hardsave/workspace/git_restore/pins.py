@@ -45,7 +45,7 @@ def pin(directory: GitDirectory, files: GitFiles, plan: GitPlan, id: str) -> tup
     neither commit nor collect.
     """
     named = [each.id for each in (*plan.staged, *plan.contents)]
-    for empty in objects.unwritten(directory, named) if named else ():
+    for empty in objects.missing_empty(directory, named) if named else ():
         write(directory, files, empty)
     lost = objects.missing(directory, [pin.id for pin in plan.pins])
     pins = [pin for pin in plan.pins if pin.id not in lost]
@@ -114,7 +114,7 @@ def _unpin(directory: GitDirectory, below: bytes, id: str, waiting: Waiting) -> 
         return 0
     with GitFiles(directory, staging(id)) as files, Locks(files.staging, id, waiting) as locks:
         files.stage(locks.words, name=LOCK)
-        locks.take(directory.common, _PACKED)  # so that nobody packs them meanwhile
+        locks.take(directory.common, _PACKED)  # so that no git packs them meanwhile
         packed = gitrefs.read_packed(directory)
         rest = gitrefs.without(packed, *pins)
         if rest != packed:

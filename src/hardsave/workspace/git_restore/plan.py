@@ -2,7 +2,7 @@
 
 From where a repository stands to where it stood: HEAD, the branches that belong to it, the
 index, the notes of unfinished work. What the present names and the target does not is
-pinned first, so that `git gc` cannot take it. A stored position may come from anybody, so the
+pinned first, so that `git gc` cannot take it. A stored position is untrusted, so the
 target is judged here before anything of it is believed.
 """
 
@@ -124,7 +124,7 @@ def _branches(position: GitPosition) -> dict[str, str | None]:
     return {**dict(position.refs), **own}
 
 
-# What is believed
+# What is refused
 
 
 def _refuse_parts(position: GitPosition, what: str) -> None:
@@ -188,7 +188,7 @@ def _switch(present: GitPosition, target: GitPosition) -> tuple[str, str] | None
 
 
 def _changes(present: GitPosition, target: GitPosition) -> Iterator[FileChange]:
-    """Notes first, HEAD last: whoever looks in between sees where the repository still is."""
+    """Notes first, HEAD last: a git that runs in between sees where the repository still is."""
     now, then = own_files(present), own_files(target)
     if target.shared_index is not None and present.shared_index != target.shared_index:
         yield FileChange(target.shared_index.path, None, target.shared_index.data)
@@ -253,8 +253,8 @@ def _ids(data: bytes, hash_name: str) -> list[str]:
 # What is between two positions
 
 
-def strangers(now: GitPosition, present: GitPosition, target: GitPosition) -> list[str]:
-    """What is neither as the present has it nor as the target does: somebody else's doing."""
+def changed_by_others(now: GitPosition, present: GitPosition, target: GitPosition) -> list[str]:
+    """What is neither as the present has it nor as the target does: another program changed it."""
     found = [missed.path for missed in now.not_captured]
     places: Iterable[tuple[Mapping[str, object], ...]] = (
         tuple(_without_index(each) for each in (now, present, target)),

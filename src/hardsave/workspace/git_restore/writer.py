@@ -1,4 +1,4 @@
-"""Writing into a git directory: whole files by one rename, after all of them lie on the disk.
+"""Writes into a git directory: whole files by one rename, after all of them lie on the disk.
 
 New contents wait in a directory of ours beside `refs`, because a temporary file among refs would
 be taken for one. Nothing here follows a link.
@@ -8,10 +8,10 @@ import os
 from contextlib import suppress
 
 from hardsave.workspace.filesystem.bounded_read import open_beneath, open_directory
+from hardsave.workspace.filesystem.durable_write import write_whole
 from hardsave.workspace.git.git_directory import GitDirectory
 from hardsave.workspace.git.unfinished import OPERATION_DIRECTORIES
 from hardsave.workspace.git_restore.locks import making_parents
-from hardsave.workspace.restore.journal import write_whole
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOG = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -61,7 +61,7 @@ class GitFiles:
             os.close(file)
         return name
 
-    def distrust(self, name: bytes) -> None:
+    def backdate(self, name: bytes) -> None:
         """Let a staged index look older than every file that it knows.
 
         Git believes the stat data of an index for files that were last changed before it was
@@ -70,7 +70,7 @@ class GitFiles:
         os.utime(name, ns=(_LONG_AGO_NS, _LONG_AGO_NS), dir_fd=self.staging, follow_symlinks=False)
 
     def put(self, base: int, path: bytes, staged: bytes) -> None:
-        """Give a staged file its place, over whatever file is there."""
+        """Give a staged file its place, also over a file that is there."""
         with making_parents(base, path) as (parent, name):
             _remove_empty(parent, name)
             os.rename(staged, name, src_dir_fd=self.staging, dst_dir_fd=parent)
@@ -170,5 +170,5 @@ def _remove_empty(parent: int, name: bytes) -> None:
             _remove_empty(opened, os.fsencode(below))
     finally:
         os.close(opened)
-    with suppress(OSError):  # it is not empty: whoever needs the name will meet it
+    with suppress(OSError):  # it is not empty: the call that needs the name will fail
         os.rmdir(name, dir_fd=parent)

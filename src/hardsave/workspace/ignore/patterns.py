@@ -1,6 +1,7 @@
-"""The ignore files of one directory, and what becomes of them in those below. Pure.
+"""The lines of ignore files, and what they mean in directories further down. Pure.
 
-Each line becomes a trail (see `globs`); inside a directory it is what is left of its trails there.
+Each line becomes trails (see `globs`). Inside a directory, a line is what is left of its trails
+there.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -116,8 +117,8 @@ class Layer:
 
 
 def _furthest(lines: Sequence[_Line]) -> Iterable[_Line]:
-    """Without those that matter no more. Where any number of directories may follow, whatever comes
-    earlier on the same way finds nothing that is not found from here."""
+    """Without lines that are superseded: where any number of directories may follow, a line that is
+    less far along the same trail matches nothing more."""
     furthest: dict[_Way, int] = {}
     for line in lines:
         if line.at and line.way.steps[line.at] is DEEP:

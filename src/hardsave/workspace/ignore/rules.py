@@ -3,13 +3,13 @@
 Two things are left to the walk: it does not enter a directory that is ignored, so nothing
 below one can be included again; and what git tracks is never ignored (see `git.tracked_in`).
 
-The rules of a directory are those of the directory above, one name further along (see `layers`).
-So a match compares one name, and most directories of a tree share one `Rules`. Where no ignore
-file says anything, nothing is loaded that would understand it.
+The rules of a directory are those of the directory above, one name further along (see `patterns`).
+So a match compares one name, and most directories of a tree share one `IgnoreRules`. Where no
+ignore file says anything, nothing is loaded that would understand it.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from hardsave.objects.hashing import digest
 
@@ -19,7 +19,25 @@ if TYPE_CHECKING:
 _MEANING = b"ignore 1\0"  # raised when a key of today would not mean what it meant
 
 
-class Rules:
+class Rules(Protocol):
+    """The ignore rules that hold in one directory, from the global ones down to its own."""
+
+    @property
+    def key(self) -> bytes:
+        """Two directories whose rules have one key ignore the same names, also further down."""
+
+    def enter(self, name: bytes, patterns: Sequence[bytes]) -> "Rules":
+        """Those of a directory in it; `patterns` are the contents of its ignore files."""
+
+    def match(self, name: bytes, is_dir: bool) -> bool:
+        """Whether an entry of this directory is ignored."""
+
+
+RootRules = Callable[[Sequence[bytes]], Rules]
+"""The rules of a workspace's top directory, from the contents of its ignore files."""
+
+
+class IgnoreRules:
     """Immutable: what applies inside one directory.
 
     `key` is a hash of all that decides here and further down. Directories with the same key
@@ -30,10 +48,10 @@ class Rules:
 
     def __init__(self, states: "tuple[State, ...]") -> None:
         self._states = states  # the deepest ignore files first
-        self._inside: dict[tuple[State, ...], Rules] = {states: self}
+        self._inside: dict[tuple[State, ...], IgnoreRules] = {states: self}
         self.key: bytes = digest(_MEANING + b"".join(state.digest for state in states))
 
-    def enter(self, name: bytes, patterns: Sequence[bytes]) -> "Rules":
+    def enter(self, name: bytes, patterns: Sequence[bytes]) -> "IgnoreRules":
         """The rules inside the directory `name`, which has ignore files with these contents.
 
         Later files decide over earlier ones: `.gitignore` first, then `.hardsaveignore`.
@@ -43,7 +61,7 @@ class Rules:
         states = (*own, *(state for state in below if state.matters))
         known = self._inside.get(states)
         if known is None:
-            known = Rules(states)
+            known = IgnoreRules(states)
             if not own:
                 self._inside[states] = known
         return known
@@ -57,14 +75,14 @@ class Rules:
         return False
 
 
-def root_rules(*, exclude_files: Sequence[bytes], patterns: Sequence[bytes]) -> Rules:
+def root_rules(*, exclude_files: Sequence[bytes], patterns: Sequence[bytes]) -> IgnoreRules:
     """The rules inside the root of a workspace.
 
     Later files decide over earlier ones. To do as git does, `exclude_files` are the contents
     of the user's global excludes file, then of `.git/info/exclude`; `patterns` are those of
     the root's own `.gitignore`, then `.hardsaveignore`.
     """
-    return Rules(_own((*exclude_files, *patterns)))
+    return IgnoreRules(_own((*exclude_files, *patterns)))
 
 
 def _own(contents: Sequence[bytes]) -> "tuple[State, ...]":

@@ -1,12 +1,12 @@
-"""Carrying out a plan on a real directory, so that it can be interrupted anywhere.
+"""Carries out a plan on a real directory, so that it can be interrupted anywhere.
 
     journal → directories → contents staged and synced → decided → swaps → removals → sync → done
 
 All contents are on the disk under names of ours before the first file is replaced, so a disk
 that is full is noticed while nothing has changed yet. Every step first looks whether it is
 done already, and whether what it would replace is what the plan expects: if it is neither,
-the step is skipped and told as a conflict. So carrying out a plan twice is carrying it out
-once, and nothing is lost that the snapshot of the present does not have.
+the step is skipped and reported as a conflict. So to carry out a plan twice is the same as once,
+and nothing is lost that the snapshot of the present does not have.
 
 Nothing here follows a symlink, and nothing here is outside of the workspace but the journal.
 """
@@ -20,11 +20,12 @@ from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailab
 from hardsave.logs import log
 from hardsave.progress import meter
 from hardsave.stores.boot import boot_id
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.durable_write import sync_directory
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.restore import journal
 from hardsave.workspace.restore.journal import Journal
-from hardsave.workspace.restore.obstacles import IN_THE_WAY
 from hardsave.workspace.restore.plan import Plan
+from hardsave.workspace.restore.preconditions import IN_THE_WAY
 from hardsave.workspace.restore.steps import Restored, Steps
 from hardsave.workspace.snapshot.content import Fetch
 
@@ -88,7 +89,7 @@ def _make(written: Journal, path: Path) -> None:
     try:
         for folder in reversed(written.made):
             os.mkdir(folder)
-            journal.sync_directory(os.path.dirname(folder))
+            sync_directory(os.path.dirname(folder))
     except OSError as error:
         if error.errno not in IN_THE_WAY:
             raise
@@ -162,8 +163,8 @@ def prepared(
     be staged, what was prepared is taken back at once, with its journal: nothing has happened then.
     """
     attempt = Attempt()
-    with _workspace(written, path) as beneath:
-        steps = Steps(beneath, written.plan.steps, written.id.hex(), fetch)
+    with _workspace(written, path) as root_dir:
+        steps = Steps(root_dir, written.plan.steps, written.id.hex(), fetch)
         try:
             steps.spare_what_is_not_saved()
             steps.prepare()
@@ -184,10 +185,10 @@ def carry_out(written: Journal, fetch: Fetch, path: Path, *, back: bool = False)
     if back and written.made and not _is_made(written):
         _unmake(written)
         return Restored(0, (), ())
-    with _workspace(written, path) as beneath:
+    with _workspace(written, path) as root_dir:
         plan, name = written.plan, written.id.hex()
-        there = Steps(beneath, plan.steps, name, fetch)
-        home = Steps(beneath, plan.back, f"{name}-back", fetch)
+        there = Steps(root_dir, plan.steps, name, fetch)
+        home = Steps(root_dir, plan.back, f"{name}-back", fetch)
         steps, others = (home, there) if back else (there, home)
         try:
             others.tidy()
@@ -251,19 +252,19 @@ def _is_made(written: Journal) -> bool:
         raise _no_workspace(written, error) from error
 
 
-def _workspace(written: Journal, path: Path) -> Beneath:
+def _workspace(written: Journal, path: Path) -> RootDirectory:
     """The directory that the restore was begun in, and no other."""
     try:
-        beneath = Beneath(written.root)
+        root_dir = RootDirectory(written.root)
     except OSError as error:
         raise _no_workspace(written, error) from error
-    if not written.is_about(os.fstat(beneath.fd), boot_id()):
-        beneath.close()
+    if not written.is_about(os.fstat(root_dir.fd), boot_id()):
+        root_dir.close()
         raise Misuse(
             f"{os.fsdecode(written.root)!r} is not the directory that the restore was begun in; "
             f"bring that one back, or remove the journal {str(path)!r}"
         )
-    return beneath
+    return root_dir
 
 
 def _no_workspace(written: Journal, error: OSError) -> Unavailable:

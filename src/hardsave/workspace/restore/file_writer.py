@@ -1,7 +1,20 @@
-"""Contents from a store into open files, so many at a time as may be held in memory."""
+"""New files: contents from the store, the attributes of the file before, and many syncs at once.
+
+So many contents are fetched together as may be held in memory.
+
+What a snapshot does not hold stays with a file whose content is replaced: owner, group, extended
+attributes, and with them its access control list. A process that may not give a file away replaces
+it with one of its own, as every editor does.
+
+A sync waits for the disk, and most file systems answer those who wait at the same time together: a
+few threads that wait are several times faster than one. Each file is synced for itself, so that an
+error is known of the file that it happened to.
+"""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from hardsave.objects.hashing import Hash
 from hardsave.progress import Meter
@@ -13,6 +26,10 @@ from hardsave.workspace.snapshot.content import PART_BYTES, Fetch
 _AT_ONCE = 64
 _AT_ONCE_BYTES = 4 << 20
 _ZEROS = bytes(PART_BYTES)
+# Rights that were given to a program, not to another one in its place.
+_OF_THE_CONTENT = frozenset(["security.capability", "security.ima", "security.evm"])
+_FEW_SYNCS = 4  # not worth a thread
+_THREADS = 16
 
 Numbered = tuple[int, Step]
 
@@ -69,3 +86,38 @@ def _write_at(file: int, data: bytes, at: int) -> None:
     while view:
         count = os.pwrite(file, view, at)
         view, at = view[count:], at + count
+
+
+def copy_attributes(old: int, new: int) -> None:
+    """From one open file to another. The mode has to be set after it: this may change it."""
+    before, after = os.fstat(old), os.fstat(new)
+    for owner, group in ((before.st_uid, before.st_gid), (-1, before.st_gid)):
+        if (before.st_uid, before.st_gid) == (after.st_uid, after.st_gid):
+            break
+        with suppress(OSError):
+            os.fchown(new, owner, group)
+            break
+    if sys.platform == "linux":
+        with suppress(OSError):  # a file system without any
+            for name in os.listxattr(old):
+                if name not in _OF_THE_CONTENT:
+                    with suppress(OSError):
+                        os.setxattr(new, name, os.getxattr(old, name))
+
+
+def synced(files: Sequence[int]) -> list[OSError | None]:
+    """Sync open files; what went wrong with each."""
+    if len(files) <= _FEW_SYNCS:
+        return [_synced(file) for file in files]
+    from concurrent.futures import ThreadPoolExecutor  # most restores are small
+
+    with ThreadPoolExecutor(min(_THREADS, len(files)), "hardsave-sync") as pool:
+        return list(pool.map(_synced, files))
+
+
+def _synced(file: int) -> OSError | None:
+    try:
+        os.fsync(file)
+    except OSError as error:
+        return error
+    return None

@@ -1,4 +1,4 @@
-"""The written word about a restore: what it will do, before it does anything.
+"""The journal of a restore: what it will do, written before it does anything.
 
 The journal lies outside of the workspace. It is there, whole and on the disk, before the
 first file is touched, and goes when the last one is safe: as long as it exists, a restore has
@@ -15,6 +15,7 @@ from hardsave.objects.hashing import HASH_BYTES, digest
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import Entry
 from hardsave.workspace.file_names import TEMPORARY_PREFIX
+from hardsave.workspace.filesystem.durable_write import sync_directory, write_whole
 from hardsave.workspace.restore.plan import Plan, Step
 
 _MAGIC = b"HSRJ"
@@ -106,12 +107,6 @@ def _new(path: Path) -> Path:
     return path.with_name(path.name + ".new")
 
 
-def write_whole(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
-
-
 def _plain(step: Step) -> list[Any]:
     before, after = (None if each is None else list(each) for each in (step.before, step.after))
     return [step.do, step.path, before, after, step.to, list(step.apart), step.via]
@@ -128,11 +123,3 @@ def _steps(plain: list[list[Any]]) -> tuple[Step, ...]:
 
 def _entry(plain: list[Any] | None) -> Entry | None:
     return None if plain is None else Entry(*plain)
-
-
-def sync_directory(path: "Path | bytes") -> None:
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -5,8 +5,8 @@ snapshot that could bring it back.
 An older `.gitignore` must not make yesterday's build output deletable, so what only the present
 has goes only if neither side's rules ignore it. Both are found in the snapshots themselves, because
 ignore files are always captured. What the target has comes back where nothing lies; where
-something lies that rules ignore, it is told as not saved, and the caller captures it first: then
-it is exempt from the rules of the present.
+something lies that rules ignore, it is reported as not saved, and the caller captures it first:
+then it is exempt from the rules of the present.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,10 @@ from hardsave.defaults import IGNORE_FILES
 from hardsave.objects.hashing import Hash
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import DIRECTORY, FILE, Entry, last_name, lies_in
-from hardsave.workspace.scan.capture_policy import Exempt, Rules
+from hardsave.workspace.ignore.rules import Rules
+from hardsave.workspace.scan.capture_policy import Exempt
 from hardsave.workspace.snapshot import content, directory
-from hardsave.workspace.snapshot.compare import Pair, Ward
+from hardsave.workspace.snapshot.compare import Pair, TreeFilter
 from hardsave.workspace.snapshot.content import Fetch
 
 
@@ -33,7 +34,7 @@ class Side(NamedTuple):
         inside = self.inside_ignored or self.rules.match(name, True)
         return Side(self.rules.enter(name, patterns(tree, fetch)), self.exempt, inside)
 
-    def shuts(self, path: bytes, own: Entry | None, others: Entry | None) -> bool:
+    def leaves_out(self, path: bytes, own: Entry | None, others: Entry | None) -> bool:
         """Whether its rules leave a path alone. What the snapshot has, of a kind, they did not
         ignore, in spite of what they say: git tracked it, perhaps in a repository inside, of which
         nothing else is known here, or it was asked for. Ignore files are saved in any case."""
@@ -75,8 +76,8 @@ class Seen(NamedTuple):
     matched: set[bytes]
 
 
-class LeftAlone:
-    """The ward of a restore. With `paths`, everything else is left alone as well."""
+class RestoreFilter:
+    """The filter of a restore. With `paths`, everything else is left alone as well."""
 
     def __init__(
         self,
@@ -93,13 +94,13 @@ class LeftAlone:
         self._missed = missed
         self._seen = seen
 
-    def enter(self, pair: Pair) -> Ward:
+    def enter(self, pair: Pair) -> TreeFilter:
         present, target = self._sides
         if pair.old is not None:
             self._seen.modes[pair.path] = pair.old_mode
         if not pair.path:
             return self  # the sides are those of the top directory already
-        return LeftAlone(
+        return RestoreFilter(
             present.enter(pair.path, pair.old, self._fetch),
             target.enter(pair.path, pair.new, self._fetch),
             self._fetch,
@@ -108,13 +109,13 @@ class LeftAlone:
             self._seen,
         )
 
-    def shuts(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
+    def leaves_out(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
         if self._paths is not None and not any(_meet(path, each) for each in self._paths):
             return True
         if new is None and path in self._missed.then:
             return True
         present, target = self._sides
-        now, then = present.shuts(path, old, new), target.shuts(path, new, old)
+        now, then = present.leaves_out(path, old, new), target.leaves_out(path, new, old)
         if old is None and new is not None:
             is_ignored_then = target.ignores(path, new)
             if now or path in self._missed.now or is_ignored_then:

@@ -8,7 +8,7 @@ must say what they said when the cache was made.
 from collections.abc import Callable, Sequence
 
 from hardsave.defaults import IGNORE_FILES
-from hardsave.workspace.scan.capture_policy import Rules
+from hardsave.workspace.ignore.rules import Rules
 
 
 class RulesChanged(Exception):

@@ -1,17 +1,17 @@
-"""The bytes of a file as objects, and back. Memory stays flat, whatever the file's length.
+"""The bytes of a file as objects, and back. Memory stays flat, also for a large file.
 
 A file of up to `PART_BYTES` is one object. A longer one is cut every `PART_BYTES`, and the
 addresses of its parts are gathered, `FAN_OUT` at a time: what is appended to it, or changed
 in place, costs the parts that it touches and the path above them.
 """
 
-import os
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
+from hardsave.workspace.filesystem.bounded_read import chunks
 
 PART_BYTES = 128 * 1024
 FAN_OUT = 256
@@ -91,25 +91,8 @@ def _node(run: list[tuple[Hash, int]], level: int, put: Put) -> tuple[Hash, int]
 
 
 def parts(file: int, size: int) -> Iterator[bytes]:
-    """The content of an open file, in pieces of `PART_BYTES`.
-
-    It may grow faster than it is read: of what comes beyond `size` there is one byte, to tell.
-    """
-    left = size + 1
-    while left and (part := _whole(file, min(PART_BYTES, left))):
-        yield part
-        left -= len(part)
-
-
-def _whole(file: int, size: int) -> bytes:
-    """So many bytes, fewer only at the end."""
-    data = os.read(file, size)
-    while data and len(data) < size:
-        more = os.read(file, size - len(data))
-        if not more:
-            break
-        data += more
-    return data
+    """The content of an open file, in pieces of `PART_BYTES`."""
+    return chunks(file, size, PART_BYTES)
 
 
 def level_of(payload: bytes) -> int | None:

@@ -10,7 +10,7 @@ import pytest
 
 from hardsave.workspace.git import position
 from hardsave.workspace.git import repository as gitlook
-from hardsave.workspace.git.repository import Look
+from hardsave.workspace.git.repository import CachedRepository
 from tests.unit.workspace import pieces
 from tests.unit.workspace.repository import Repository
 
@@ -27,11 +27,11 @@ def later() -> int:
     return time.time_ns() + 60_000_000_000
 
 
-def seen(root: Path, last: Look | None = None) -> Look:
+def seen(root: Path, last: CachedRepository | None = None) -> CachedRepository:
     return gitlook.look(root, last=last, clock=later)
 
 
-def assert_is_true(found: Look) -> None:
+def assert_is_true(found: CachedRepository) -> None:
     assert found.found.position == position.position(found.top)
     tracked = pieces.tracked_or_why(found.top)
     assert tracked is None or (found.found.tracked(), found.found.problem) == tracked

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.workspace.restore import attributes
+from hardsave.workspace.restore.file_writer import copy_attributes
 from tests.unit.workspace.room import Room
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="attributes are read on Linux")
@@ -59,7 +59,7 @@ def test_rights_that_were_given_to_a_program_do_not_pass_to_another(tmp_path: Pa
     rights = bytes.fromhex("0100000200040000000000000000000000000000")
     os.setxattr(tmp_path / "old", "security.capability", rights)
     with (tmp_path / "old").open("rb") as old, (tmp_path / "new").open("r+b") as new:
-        attributes.hand_on(old.fileno(), new.fileno())
+        copy_attributes(old.fileno(), new.fileno())
     assert "security.capability" not in os.listxattr(tmp_path / "new")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hardsave.errors import Unavailable
 from hardsave.workspace.restore import execution, steps
-from hardsave.workspace.restore.parallel_sync import synced
+from hardsave.workspace.restore.file_writer import synced
 from tests.unit.workspace.room import Room, leftovers
 
 MANY = 150

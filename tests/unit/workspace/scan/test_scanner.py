@@ -10,7 +10,8 @@ import pytest
 
 from hardsave.errors import Misuse
 from hardsave.workspace.filesystem import safe_open
-from hardsave.workspace.scan.capture_policy import Policy, may_change_unseen
+from hardsave.workspace.filesystem.stamps import may_change_unseen
+from hardsave.workspace.scan.capture_policy import Policy
 from hardsave.workspace.scan.scanner import scan
 from hardsave.workspace.snapshot import compare, content, directory
 from hardsave.workspace.snapshot.builder import Snapshot, snapshot
@@ -640,5 +641,5 @@ def test_a_scan_reads_no_content(room: Room, monkeypatch: pytest.MonkeyPatch) ->
     found = scan(room.root, rules=rules)
     monkeypatch.undo()
     assert found.found[0].files == [b"a"]
-    assert stat.S_ISREG(found.found[0].key(0).mode)
+    assert stat.S_ISREG(found.found[0].file_stamp(0).mode)
     assert snapshot(found, room.put).read == 1

@@ -24,7 +24,7 @@ class GlancingRoom(Room):
 
     def scanned(self, found: Scan) -> None:
         self.looked_at = [each.path for each in found.found]
-        self.narrow += found.is_narrow
+        self.narrow += found.is_incremental
 
 
 def check(room: GlancingRoom, said: str, tracked: frozenset[bytes] = frozenset()) -> None:

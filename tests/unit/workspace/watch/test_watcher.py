@@ -551,7 +551,7 @@ def test_without_an_inotify_instance_everything_is_looked_at(
     def none() -> Inotify:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    room = make(source=none, blind_seconds=0.01)
+    room = make(source=none, no_events_seconds=0.01)
     fill(room)
     for content in (b"one", b"two"):
         write(room, "a", content)
@@ -559,7 +559,7 @@ def test_without_an_inotify_instance_everything_is_looked_at(
         compared(room, room.snapshot())
         assert "max_user_instances" in room.reasons[-1]
     assert caplog.text.count("max_user_instances") == 1
-    patient = make(source=none, blind_seconds=1000)
+    patient = make(source=none, no_events_seconds=1000)
     patient.snapshot()
     assert not patient.watch.wait(timeout=0.01)
 
@@ -609,7 +609,7 @@ def test_without_a_place_for_cookies_everything_is_looked_at(
 def test_cookies_are_taken_away_again(room: WatchedRoom, tmp_path: Path) -> None:
     (tmp_path / "cookies/.hardsave-cookie-1-1").write_bytes(b"")  # of one that was killed
     check(room)
-    room.cache = room.cache._replace(memory=None)
+    room.cache = room.cache._replace(last_scan=None)
     room.snapshot()
     assert list((tmp_path / "cookies").iterdir()) == []
 
@@ -802,7 +802,7 @@ def test_one_thread_waits_while_another_looks_at_everything(
     outcome: list[bool] = []
     thread = threading.Thread(target=lambda: outcome.append(room.watch.wait(quiet=0.001)))
     start_waiting(room, thread)
-    room.cache = room.cache._replace(memory=None)
+    room.cache = room.cache._replace(last_scan=None)
     room.snapshot()
     write(room, "sub/b", b"changed")
     thread.join(60)
