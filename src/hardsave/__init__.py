@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from hardsave.vault.jobs.spec import JobResumption, JobSpec
     from hardsave.vault.jobs.state import Job, JobHealth
     from hardsave.vault.line import Timeline
+    from hardsave.vault.not_saved import Checkout, NotSaved
     from hardsave.vault.opening import open_vault as open
     from hardsave.vault.opening import repair_store as repair
     from hardsave.vault.purge import Purged
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
     from hardsave.vault.vault import Vault
     from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Fork, Watching, Workspace, WorkspaceStatus
-    from hardsave.workspace.gitcommits import GitCommit
+    from hardsave.workspace.git_restore.left_behind import GitCommit
 
     __version__: str
 
@@ -118,6 +119,7 @@ _HOMES = {
     "hardsave.vault.jobs.spec": ("JobResumption", "JobSpec"),
     "hardsave.vault.jobs.state": ("Job", "JobHealth"),
     "hardsave.vault.line": ("Timeline",),
+    "hardsave.vault.not_saved": ("Checkout", "NotSaved"),
     "hardsave.vault.opening": ("open_vault", "repair_store"),
     "hardsave.vault.purge": ("Purged",),
     "hardsave.vault.repository": ("GitChanges",),
@@ -134,7 +136,7 @@ _HOMES = {
     "hardsave.vault.vault": ("Vault",),
     "hardsave.vault.verify": ("Verification",),
     "hardsave.vault.workspace": ("Fork", "Watching", "Workspace", "WorkspaceStatus"),
-    "hardsave.workspace.gitcommits": ("GitCommit",),
+    "hardsave.workspace.git_restore.left_behind": ("GitCommit",),
 }
 _CALLED = {"open": "open_vault", "repair": "repair_store"}  # there, where `open` is Python's own
 
@@ -143,6 +145,7 @@ __all__ = [
     "Attempt",
     "BisectTry",
     "Bisected",
+    "Checkout",
     "Checkpoint",
     "ChildLock",
     "Collected",
@@ -175,6 +178,7 @@ __all__ = [
     "LeftOut",
     "Misuse",
     "NotFound",
+    "NotSaved",
     "Operation",
     "OutlivedTask",
     "Page",

@@ -18,21 +18,24 @@ from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Last, Place
-from hardsave.workspace import cache as caches
-from hardsave.workspace import capture, surroundings
-from hardsave.workspace.cache import Cache
-from hardsave.workspace.capture import Capture, Git
-from hardsave.workspace.content import Put
 from hardsave.workspace.entries import NotCaptured
-from hardsave.workspace.found import Scan
-from hardsave.workspace.inner import UNREADABLE
-from hardsave.workspace.losses import loss
-from hardsave.workspace.scan import scan
-from hardsave.workspace.snapshot import BATCH_BYTES, snapshot
-from hardsave.workspace.surroundings import Surroundings
+from hardsave.workspace.git.nested_repository import UNREADABLE
+from hardsave.workspace.scan import cache as caches
+from hardsave.workspace.scan import git_context
+from hardsave.workspace.scan.cache import Cache
+from hardsave.workspace.scan.git_context import GitContext
+from hardsave.workspace.scan.newly_ignored import loss
+from hardsave.workspace.scan.result import Scan
+from hardsave.workspace.scan.scanner import scan
+from hardsave.workspace.snapshot import capture
+from hardsave.workspace.snapshot.builder import BATCH_BYTES, snapshot
+from hardsave.workspace.snapshot.capture import Capture, Git
+from hardsave.workspace.snapshot.content import Put
 
 if TYPE_CHECKING:
     from hardsave.vault.ahead import Ahead
+
+MAX_IGNORED_NOTED = 100  # ignored files that a checkpoint names because nothing else has them
 
 
 class Taken(NamedTuple):
@@ -43,8 +46,8 @@ class Taken(NamedTuple):
     snapshot: Hash
     objects: Mapping[Hash, bytes]  # to be stored with the commit
     requires: frozenset[Hash]  # stored already, or so the cache says
-    not_captured: tuple[NotCaptured, ...]
-    around: Surroundings
+    not_captured: tuple[NotCaptured, ...]  # but for what is ignored
+    around: GitContext
     cache: Cache
     last: Last
     read: int  # files whose content was read
@@ -88,12 +91,12 @@ class Taking:
             self._gathered.give_up()
         self._pin.give_back()
 
-    def look(self) -> tuple[Surroundings, Scan]:
+    def look(self) -> tuple[GitContext, Scan]:
         """What lies there. Reads no content."""
         place = self._place
         before = None if place.last is None else place.last.around
-        known = place.cache.memory.tracked_key if place.cache.memory else b""
-        around = surroundings.look(
+        known = place.cache.last_scan.tracked_key if place.cache.last_scan else b""
+        around = git_context.look(
             place.path, branches=self.branches, last=before, known_index=known
         )
         found = scan(
@@ -115,12 +118,16 @@ class Taking:
         taken = snapshot(found, gathered.put)
         lost = loss(found)
         rest = gathered.rest()
-        missed = _missed(around, taken.not_captured, lost)
+        told = [each for each in taken.not_captured if not each.is_ignored]
+        missed = _missed(around, tuple(told), lost)
+        noted = [each for each in taken.not_captured if each.is_ignored][:MAX_IGNORED_NOTED]
         made: dict[Hash, bytes] = {}
         last = self._last()
         git = _git(around, last, made.__setitem__)
-        outside = capture.write_around(around.outside, made.__setitem__)
-        address = capture.write(Capture(taken.root, missed, git, outside), made.__setitem__)
+        outside = capture.write_outer_rules(around.outer_rules, made.__setitem__)
+        address = capture.write(
+            Capture(taken.root, (*missed, *noted), git, outside), made.__setitem__
+        )
         own, known = _fresh(address, made, last)
         objects = {**rest, **own}
         return Taken(
@@ -216,19 +223,19 @@ class _Gathered:
             self._ahead.join()
 
 
-def _exempt(around: Surroundings, also: frozenset[bytes]) -> frozenset[bytes]:
+def _exempt(around: GitContext, also: frozenset[bytes]) -> frozenset[bytes]:
     """Paths that no ignore rule counts for: what git tracks, and what a restore is to replace."""
     return around.tracked | also
 
 
-def _exempt_key(around: Surroundings, also: frozenset[bytes]) -> bytes | None:
+def _exempt_key(around: GitContext, also: frozenset[bytes]) -> bytes | None:
     """The same key, the same paths."""
     key = around.tracked_key
     return None if key is None else digest(b"\0".join((key, *sorted(also))))
 
 
 def _missed(
-    around: Surroundings, missed: tuple[NotCaptured, ...], lost: NotCaptured | None
+    around: GitContext, missed: tuple[NotCaptured, ...], lost: NotCaptured | None
 ) -> tuple[NotCaptured, ...]:
     if lost is not None:
         missed = (lost, *missed)
@@ -237,7 +244,7 @@ def _missed(
     return (*missed, NotCaptured(b".git/index", UNREADABLE + around.problem))
 
 
-def _git(around: Surroundings, last: Last | None, put: Put) -> Git | None:
+def _git(around: GitContext, last: Last | None, put: Put) -> Git | None:
     """Git's position as it is stored: one that the capture before has is not made again."""
     position = around.position
     if position is None:

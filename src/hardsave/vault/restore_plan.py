@@ -22,19 +22,21 @@ from hardsave.vault.capturing import Taken, Taking
 from hardsave.vault.choosing import Chosen, Kept, RestoreRequest, Sides, capture_of, choose
 from hardsave.vault.context import Context
 from hardsave.vault.ignored import Besides
+from hardsave.vault.not_saved import Checkout, NotSaved, checkout, not_saved
 from hardsave.vault.place import Place
-from hardsave.workspace import capture, compare, directory, disk
-from hardsave.workspace import plan as plans
-from hardsave.workspace.asked import Asked, checked
-from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.content import Fetch, overlay
 from hardsave.workspace.entries import DIRECTORY, Entry, above, joined, lies_in, parent
-from hardsave.workspace.left_alone import Missed
-from hardsave.workspace.plan import Choice, Compared, Plan
+from hardsave.workspace.filesystem.safe_open import RootDirectory
+from hardsave.workspace.restore import disk_state
+from hardsave.workspace.restore import plan as plans
+from hardsave.workspace.restore.left_alone import Missed
+from hardsave.workspace.restore.plan import Choice, Compared, Plan
+from hardsave.workspace.restore.requested_paths import RequestedPaths, checked
+from hardsave.workspace.snapshot import capture, compare, directory
+from hardsave.workspace.snapshot.content import Fetch, overlay
 
 if TYPE_CHECKING:
     from hardsave.vault.repository import GitChanges, GitWay
-    from hardsave.workspace.git import GitPosition
+    from hardsave.workspace.git.position import GitPosition
 
 
 class FileChanges(Record):
@@ -55,6 +57,11 @@ class FileChanges(Record):
     missing: tuple[Kept, ...] = ()
     """Of `kept`: what was asked for, and is not as the checkpoint has it. Repeat the restore once
     the reasons are gone."""
+    not_saved: tuple[NotSaved, ...] = ()
+    """What the checkpoint did not save, such as an ignored `.env`, and is not as it was then: it
+    does not come back."""
+    checkout: Checkout | None = None
+    """That git was on another branch then, and stays on the one it is on."""
 
     @property
     def is_complete(self) -> bool:
@@ -97,6 +104,8 @@ class RestorePlan(NamedTuple):
     """Of what is kept, what the target has."""
     way: "GitWay | None" = None
     git: "GitChanges | None" = None
+    not_saved: tuple[NotSaved, ...] = ()
+    checkout: Checkout | None = None
 
     @property
     def is_nothing(self) -> bool:
@@ -118,7 +127,7 @@ def plan_restore(
     sides = Sides(taken.snapshot, goal.snapshot, fetch)
     chosen = choose(context, place.root, request, goal.snapshot, sides)
     _check_paths(request, taken, sides)
-    asked = Asked(None if chosen.paths is None else checked(chosen.paths), chosen.only)
+    asked = RequestedPaths(None if chosen.paths is None else checked(chosen.paths), chosen.only)
     compared, choice = _compared(context, place, taken, goal, asked)
     if differing := _differing(context, place, taken, choice):
         taken = files.take_also(differing)
@@ -142,6 +151,8 @@ def plan_restore(
         missing=missing_of(context, plan, kept),
         way=way,
         git=None if way is None else _git_changes(place, way),
+        not_saved=_not_saved(place, request, goal, asked),
+        checkout=None if request.git else checkout(goal.git, taken.around),
     )
 
 
@@ -162,11 +173,11 @@ def _check_paths(request: RestoreRequest, taken: Taken, sides: Sides) -> None:
 
 
 def _compared(
-    context: Context, place: Place, taken: Taken, goal: capture.Capture, asked: Asked
+    context: Context, place: Place, taken: Taken, goal: capture.Capture, asked: RequestedPaths
 ) -> tuple[Compared, Choice]:
     """What differs, and what of it is asked for and not in the way of what lies there."""
     fetch = context.objects.fetch
-    outside = capture.outside(goal.around, fetch)
+    outside = capture.read_outer_rules(goal.outer_rules, fetch)
     found = plans.compared(
         taken.snapshot,
         goal.snapshot,
@@ -198,10 +209,12 @@ def _on_disk(
     if not new:
         return set(), set()
     found: set[bytes] = set()
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         for over in {parent(path) for path in new} - (made - {*meant}):
-            found.update(joined(over, name) for name in disk.names(beneath, over))
-        there = {path for path in made & found if disk.is_at(beneath, path, Entry(DIRECTORY, 0))}
+            found.update(joined(over, name) for name in disk_state.names(beneath, over))
+        there = {
+            path for path in made & found if disk_state.is_at(beneath, path, Entry(DIRECTORY, 0))
+        }
     return new & found - there, there.intersection(meant)
 
 
@@ -212,9 +225,9 @@ def _settled(place: Place, choice: Choice) -> Choice:
     if not directories:
         return choice
     going, held = choice.to_go(), set[bytes]()
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         for path in sorted(directories, reverse=True):
-            inside = {joined(path, name) for name in disk.names(beneath, path)}
+            inside = {joined(path, name) for name in disk_state.names(beneath, path)}
             if inside - going or inside & held:
                 held.add(path)
     return choice.holding(frozenset(held))
@@ -228,10 +241,10 @@ def _differing(context: Context, place: Place, taken: Taken, choice: Choice) -> 
     if not hidden:
         return frozenset()
     found: set[bytes] = set()
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         for path, entry in hidden.items():
             for each, kept in _tree(path, entry, context.objects.fetch):
-                if choice.asked.holds(each) and not disk.is_at(beneath, each, kept):
+                if choice.asked.holds(each) and not disk_state.is_at(beneath, each, kept):
                     found.add(each)
     return frozenset(found)
 
@@ -285,7 +298,7 @@ def _others(
     """What would be restored as well, if it were not other sessions'."""
     if chosen.only == request.only:
         return ()
-    asked = Asked(None if chosen.paths is None else checked(chosen.paths), request.only)
+    asked = RequestedPaths(None if chosen.paths is None else checked(chosen.paths), request.only)
     choice = plans.choose(compared, asked)
     choice = choice.without(*_on_disk(place, choice, compared.seen.meant))
     whole = plans.arranged(compared, _settled(place, choice), fetch)
@@ -302,13 +315,22 @@ def _unsaved(place: Place, taken: Taken, plan: Plan, other: frozenset[bytes]) ->
         missed.path: f"it could not be saved first: {missed.reason}"
         for missed in taken.not_captured
     }
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         return [
             Kept(os.fsdecode(path), why.get(path, _IGNORED))
             for path, entry in sorted(plan.unsaved.items())
-            if (entry.type == DIRECTORY or not disk.is_at(beneath, path, entry))
+            if (entry.type == DIRECTORY or not disk_state.is_at(beneath, path, entry))
             and (path in why or any(lies_in(each, path) for each in other))
         ]
+
+
+def _not_saved(
+    place: Place, request: RestoreRequest, goal: capture.Capture, asked: RequestedPaths
+) -> tuple[NotSaved, ...]:
+    if not goal.not_captured:
+        return ()
+    with RootDirectory(place.root) as beneath:
+        return not_saved(beneath, goal.not_captured, request.target.created_at, asked)
 
 
 def missing_of(context: Context, plan: Plan, kept: Sequence[Kept]) -> tuple[Kept, ...]:
@@ -345,6 +367,8 @@ def changes_of(
         every,
         None if b".git" in left else plan.git,
         (*plan.missing, *missing),
+        plan.not_saved,
+        plan.checkout,
     )
 
 

@@ -1,4 +1,4 @@
-"""The words of this room as plain data: an entry of a directory, and what was left out."""
+"""Plain data that all of workspace shares: an entry of a directory, a path that was left out."""
 
 import stat
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ SYMLINK = 2
 DIRECTORY = 3
 
 # What is kept of a mode. Bits that hand on the owner's rights are not: a restored file, or
-# one from somebody else's store, must not run as its owner.
+# one from another user's store, must not run as its owner.
 FILE_BITS = 0o777
 _DIRECTORY_BITS = 0o3777
 
@@ -26,11 +26,19 @@ class Entry(NamedTuple):
     target: bytes = b""  # of a symlink
 
 
+IGNORED = "ignored"
+"""The reason of a file that rules ignore, and that is noted all the same: nothing else has it."""
+
+
 class NotCaptured(NamedTuple):
     """A path that is not in a snapshot, or not as it is now, and why."""
 
     path: bytes
     reason: str
+
+    @property
+    def is_ignored(self) -> bool:
+        return self.reason == IGNORED
 
 
 def kept_mode(mode: int) -> int:

@@ -12,17 +12,17 @@ from unittest import mock
 
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
-from hardsave.workspace import cache as caches
-from hardsave.workspace import checkout
-from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder
-from hardsave.workspace.changed import Changed
-from hardsave.workspace.found import Scan
-from hardsave.workspace.plan import Plan, plan
-from hardsave.workspace.policy import DEFAULT, Policy
-from hardsave.workspace.scan import scan
-from hardsave.workspace.snapshot import Snapshot, snapshot
-from hardsave.workspace.steps import Restored
-from hardsave.workspace.watch import watch
+from hardsave.workspace.restore import execution
+from hardsave.workspace.restore.plan import Plan, plan
+from hardsave.workspace.restore.steps import Restored
+from hardsave.workspace.scan import cache as caches
+from hardsave.workspace.scan.cache import NO_STAMP, STAMP_BYTES, Cache, CachedDirectory
+from hardsave.workspace.scan.capture_policy import DEFAULT, Policy
+from hardsave.workspace.scan.changed_paths import Changed
+from hardsave.workspace.scan.result import Scan
+from hardsave.workspace.scan.scanner import scan
+from hardsave.workspace.snapshot.builder import Snapshot, snapshot
+from hardsave.workspace.watch.watcher import watch
 
 
 def rules(patterns: Sequence[bytes]) -> "Names":
@@ -48,7 +48,7 @@ class Names:
         return name in self.ignored or (is_dir and name + b"/" in self.ignored)
 
 
-Folders = dict[bytes, Folder | None]
+CachedDirectories = dict[bytes, CachedDirectory | None]
 
 
 class Room:
@@ -148,7 +148,7 @@ class Room:
         return plan(present, target, self.fetch, rules=rules, **options)
 
     def carry_out(self, made: Plan) -> Restored:
-        return checkout.restore(
+        return execution.restore(
             os.fsencode(self.root), made, self.fetch, self.journal, id=b"\1\2\3"
         )
 
@@ -198,21 +198,21 @@ class WatchedRoom(Room):
 
     def scanned(self, found: Scan) -> None:
         self.looked_at = [each.path for each in found.found]
-        if found.is_narrow:
+        if found.is_incremental:
             self.narrow += 1
         else:
-            self.reasons.append(found.everything)
+            self.reasons.append(found.full_scan_reason)
 
     def kept(self, cache: Cache) -> Cache:
         return cache
 
 
-def folders(made: Snapshot) -> Folders:
+def folders(made: Snapshot) -> CachedDirectories:
     """The cache that comes with a snapshot, without what only says how old it is."""
     return {path: made.cache.get(path) for path in made.cache.paths()}
 
 
-def agree(made: Folders, later: Folders) -> bool:
+def agree(made: CachedDirectories, later: CachedDirectories) -> bool:
     """Whether two scans have seen the same. The earlier may have come too soon after a change
     to rely on the stamp of a directory or of a file, where the later one can."""
     if made.keys() != later.keys():
@@ -220,17 +220,19 @@ def agree(made: Folders, later: Folders) -> bool:
     return all(_as_soon(later[path], one) == one for path, one in made.items())
 
 
-def _as_soon(folder: Folder | None, made: Folder | None) -> Folder | None:
+def _as_soon(
+    folder: CachedDirectory | None, made: CachedDirectory | None
+) -> CachedDirectory | None:
     """A folder without those stamps that `made` came too soon for."""
-    if folder is None or made is None or len(folder.keys) != len(made.keys):
+    if folder is None or made is None or len(folder.entry_stamps) != len(made.entry_stamps):
         return folder
-    keys, too_soon = array("Q", folder.keys), array("Q", made.keys)
-    width = KEY_BYTES // 8
+    keys, too_soon = array("Q", folder.entry_stamps), array("Q", made.entry_stamps)
+    width = STAMP_BYTES // 8
     for at in range(0, width * len(made.files), width):
         if too_soon[at + 2] == 0:
             keys[at : at + width] = too_soon[at : at + width]
     stamp = NO_STAMP if made.stamp == NO_STAMP else folder.stamp
-    return folder._replace(stamp=stamp, keys=keys.tobytes())
+    return folder._replace(stamp=stamp, entry_stamps=keys.tobytes())
 
 
 def _with_objects(root: Path, objects: dict[Hash, bytes]) -> Room:
