@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from hardsave.vault.jobs.spec import JobResumption, JobSpec
     from hardsave.vault.jobs.state import Job, JobHealth
     from hardsave.vault.line import Timeline
+    from hardsave.vault.not_saved import Checkout, NotSaved
     from hardsave.vault.opening import open_vault as open
     from hardsave.vault.opening import repair_store as repair
     from hardsave.vault.purge import Purged
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
     from hardsave.vault.vault import Vault
     from hardsave.vault.verify import Verification
     from hardsave.vault.workspace import Fork, Watching, Workspace, WorkspaceStatus
-    from hardsave.workspace.gitcommits import GitCommit
+    from hardsave.workspace.git_restore.left_behind import GitCommit
 
     __version__: str
 
@@ -121,6 +122,7 @@ _HOMES = {
     "hardsave.vault.jobs.spec": ("JobResumption", "JobSpec"),
     "hardsave.vault.jobs.state": ("Job", "JobHealth"),
     "hardsave.vault.line": ("Timeline",),
+    "hardsave.vault.not_saved": ("Checkout", "NotSaved"),
     "hardsave.vault.opening": ("open_vault", "repair_store"),
     "hardsave.vault.purge": ("Purged",),
     "hardsave.vault.repository": ("GitChanges",),
@@ -138,7 +140,7 @@ _HOMES = {
     "hardsave.vault.vault": ("Vault",),
     "hardsave.vault.verify": ("Verification",),
     "hardsave.vault.workspace": ("Fork", "Watching", "Workspace", "WorkspaceStatus"),
-    "hardsave.workspace.gitcommits": ("GitCommit",),
+    "hardsave.workspace.git_restore.left_behind": ("GitCommit",),
 }
 _CALLED = {"open": "open_vault", "repair": "repair_store"}  # there, where `open` is Python's own
 
@@ -147,6 +149,7 @@ __all__ = [
     "Attempt",
     "BisectTry",
     "Bisected",
+    "Checkout",
     "Checkpoint",
     "ChildLock",
     "Collected",
@@ -180,6 +183,7 @@ __all__ = [
     "LeftOut",
     "Misuse",
     "NotFound",
+    "NotSaved",
     "Operation",
     "OutlivedTask",
     "Page",

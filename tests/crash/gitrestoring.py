@@ -5,10 +5,10 @@ from typing import Any
 
 from hardsave.errors import HardsaveError
 from hardsave.objects.codec import Codec
-from hardsave.workspace import gitplan
-from hardsave.workspace.git import GitPosition, position
-from hardsave.workspace.gitprogress import GitFile, NotCaptured
-from hardsave.workspace.gitrestore import restore_git
+from hardsave.workspace.git.position import GitPosition, position
+from hardsave.workspace.git.unfinished import GitFile, NotCaptured
+from hardsave.workspace.git_restore import plan
+from hardsave.workspace.git_restore.execution import restore_git
 from tests.crash.restoring import Watch
 from tests.unit.workspace.git_room import SECONDS, built, present
 from tests.unit.workspace.repository import Repository
@@ -108,4 +108,4 @@ def strangers(folder: Path) -> list[str]:
     before, target = positions(folder)
     now = present(folder / "work", target)
     assert now is not None
-    return gitplan.strangers(now, before, target)
+    return plan.strangers(now, before, target)

@@ -16,7 +16,8 @@ from unittest import mock
 
 from hardsave.errors import HardsaveError
 from hardsave.objects.hashing import Hash
-from hardsave.workspace import beneath, checkout
+from hardsave.workspace.filesystem import safe_open
+from hardsave.workspace.restore import execution
 from tests.unit.workspace.room import Room, picture
 
 NOBODY = 65534
@@ -113,10 +114,10 @@ def run(
     error, restored = "", None
     try:
         if made is None:
-            restored = checkout.recover(room.journal, shelf.fetch, back=back)
+            restored = execution.recover(room.journal, shelf.fetch, back=back)
         else:
             path = os.fsencode(room.root)
-            restored = checkout.restore(path, made, shelf.fetch, room.journal, id=ID)
+            restored = execution.restore(path, made, shelf.fetch, room.journal, id=ID)
     except HardsaveError as failure:
         error = f"{type(failure).__name__}: {failure}"
     conflicts = [] if restored is None else [str(each) for each in restored.conflicts]
@@ -130,8 +131,8 @@ def run_as_nobody(folder: str, present: str, target: str) -> dict[str, Any]:
             for name in (".", *below, *files):
                 os.chown(os.path.join(directory, name), NOBODY, NOBODY, follow_symlinks=False)
         # What is loaded late must be loaded now: the interpreter may be root's alone.
-        beneath._openat2()
-        beneath._rename()
+        safe_open._openat2()
+        safe_open._rename()
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
     answer = run(folder, present, target)
@@ -155,11 +156,11 @@ class Watch:
     def start(self) -> None:
         for name in CALLS:
             mock.patch.object(os, name, self._watched(name, getattr(os, name))).start()
-        moved = self._watched("rename", beneath.rename_to_nothing)
-        swapped = self._watched("rename", beneath.exchange)
-        for room in ("steps", "swapping"):
-            mock.patch(f"hardsave.workspace.{room}.rename_to_nothing", moved).start()
-        mock.patch("hardsave.workspace.swapping.exchange", swapped).start()
+        moved = self._watched("rename", safe_open.rename_to_nothing)
+        swapped = self._watched("rename", safe_open.exchange)
+        for room in ("steps", "swap"):
+            mock.patch(f"hardsave.workspace.restore.{room}.rename_to_nothing", moved).start()
+        mock.patch("hardsave.workspace.restore.swap.exchange", swapped).start()
         real_open = os.open
 
         def opening(path: Any, flags: int, *given: Any, **named: Any) -> int:

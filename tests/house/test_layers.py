@@ -27,6 +27,18 @@ ROWS = (
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 
+# The same inside of workspace; its plain words are in the modules beside the sub-packages.
+PLAIN = ""
+WORKSPACE_ROWS = (
+    ("restore", "git_restore"),
+    ("snapshot", "watch"),
+    ("scan",),
+    ("git", "ignore"),
+    ("filesystem",),
+    (PLAIN,),
+)
+WORKSPACE_ROW_OF = {part: number for number, row in enumerate(WORKSPACE_ROWS) for part in row}
+
 # A homeless function shows a missing concept. One of the APIs in compat has a manager of its own.
 HOMELESS = {"utils", "helpers", "common", "manager"}
 
@@ -139,6 +151,26 @@ def objection(used: Import) -> str:
     return "" if ROW_OF[above] < ROW_OF[below] else f"{above} is below {below}"
 
 
+def part_of_workspace(module: str) -> str | None:
+    """Return the sub-package of a module of workspace; None if it is of another room."""
+    if room(module) != "workspace":
+        return None
+    part = module.removeprefix("hardsave.workspace").removeprefix(".").partition(".")[0]
+    return part if part in WORKSPACE_ROW_OF else PLAIN
+
+
+def wrong_directions_in_workspace(imports: Iterable[Import]) -> list[str]:
+    """Return the imports between its parts that do not point down."""
+    found = []
+    for used in imports:
+        above, below = part_of_workspace(used.importer), part_of_workspace(used.imported)
+        if above is None or below is None or above == below:
+            continue
+        if WORKSPACE_ROW_OF[above] >= WORKSPACE_ROW_OF[below]:
+            found.append(str(used))
+    return sorted(found)
+
+
 def cycle(imports: Iterable[Import]) -> list[str]:
     """Return the modules of one import cycle, or nothing if there is none."""
     uses: dict[str, set[str]] = {}
@@ -177,6 +209,15 @@ def empty_packages(paths: dict[str, Path]) -> list[str]:
 
 def test_imports_point_down_only() -> None:
     assert wrong_directions(imports_of_the_source()) == []
+
+
+def test_imports_inside_of_workspace_point_down_only() -> None:
+    assert wrong_directions_in_workspace(imports_of_the_source()) == []
+
+
+def test_every_part_of_workspace_is_in_its_picture() -> None:
+    packages = {path.parent.name for path in (SOURCE / "hardsave/workspace").glob("*/__init__.py")}
+    assert packages == WORKSPACE_ROW_OF.keys() - {PLAIN}
 
 
 def test_every_module_has_a_room_in_the_picture() -> None:
@@ -243,6 +284,20 @@ def test_an_import_downwards_is_fine(importer: str, imported: str) -> None:
 def test_any_other_import_is_reported(importer: str, imported: str, why: str) -> None:
     used = Import(f"hardsave.{importer}", f"hardsave.{imported}", lazy=True)
     assert wrong_directions([used]) == [f"hardsave.{importer} -> hardsave.{imported}: {why}"]
+
+
+def test_an_import_upwards_inside_of_workspace_is_reported() -> None:
+    def found(importer: str, imported: str) -> list[str]:
+        return wrong_directions_in_workspace(
+            [Import(f"hardsave.{importer}", f"hardsave.{imported}")]
+        )
+
+    assert found("workspace.restore.plan", "workspace.snapshot.compare") == []
+    assert found("workspace.scan.walk", "workspace.entries") == []
+    assert found("vault.files", "workspace.restore.plan") == []
+    assert found("workspace.scan.walk", "workspace.snapshot.builder") != []
+    assert found("workspace.git.index", "workspace.ignore.globs") != []
+    assert found("workspace.entries", "workspace.filesystem.stamps") != []
 
 
 def test_the_front_door_opens_to_the_vault_and_lazily_to_aio() -> None:

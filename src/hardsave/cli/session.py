@@ -107,7 +107,7 @@ class Session:
         """Let a store be made, unless the files here are none that would be saved in it."""
         path = self.store_path
         if path is not None and not projects.is_there(path):
-            from hardsave.workspace.scan import refuse_what_is_too_wide
+            from hardsave.workspace.scan.scanner import refuse_what_is_too_wide
 
             refuse_what_is_too_wide(os.fsencode(projects.root(os.environ, Path.cwd())))
         self.may_create_store = True

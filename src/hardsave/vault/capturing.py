@@ -19,21 +19,24 @@ from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Last, Place
-from hardsave.workspace import cache as caches
-from hardsave.workspace import capture, surroundings
-from hardsave.workspace.cache import Cache
-from hardsave.workspace.capture import Capture, Git
-from hardsave.workspace.content import Put
 from hardsave.workspace.entries import NotCaptured
-from hardsave.workspace.found import Scan
-from hardsave.workspace.inner import UNREADABLE
-from hardsave.workspace.losses import loss
-from hardsave.workspace.scan import scan
-from hardsave.workspace.snapshot import BATCH_BYTES, snapshot
-from hardsave.workspace.surroundings import Surroundings
+from hardsave.workspace.git.nested_repository import UNREADABLE
+from hardsave.workspace.scan import cache as caches
+from hardsave.workspace.scan import git_context
+from hardsave.workspace.scan.cache import Cache
+from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.scan.newly_ignored import loss
+from hardsave.workspace.scan.result import Scan
+from hardsave.workspace.scan.scanner import scan
+from hardsave.workspace.snapshot import capture
+from hardsave.workspace.snapshot.builder import BATCH_BYTES, snapshot
+from hardsave.workspace.snapshot.capture import Capture, Git
+from hardsave.workspace.snapshot.content import Put
 
 if TYPE_CHECKING:
     from hardsave.vault.ahead import Ahead
+
+MAX_IGNORED_NOTED = 100  # ignored files that a checkpoint names because nothing else has them
 
 
 class Taken(NamedTuple):
@@ -44,7 +47,7 @@ class Taken(NamedTuple):
     snapshot: Hash
     objects: Mapping[Hash, bytes]  # to be stored with the commit
     requires: frozenset[Hash]  # stored already, or so the cache says
-    not_captured: tuple[NotCaptured, ...]
+    not_captured: tuple[NotCaptured, ...]  # but for what is ignored
     around: Surroundings
     cache: Cache
     last: Last
@@ -103,7 +106,7 @@ class Taking:
         place = self._place
         before = None if place.last is None else place.last.around
         known = place.cache.memory.tracked_key if place.cache.memory else b""
-        around = surroundings.look(
+        around = git_context.look(
             place.path, branches=self.branches, last=before, known_index=known
         )
         found = scan(
@@ -125,12 +128,16 @@ class Taking:
         taken = snapshot(found, gathered.put)
         lost = loss(found)
         rest = gathered.rest()
-        missed = _missed(around, taken.not_captured, lost)
+        told = [each for each in taken.not_captured if not each.is_ignored]
+        missed = _missed(around, tuple(told), lost)
+        noted = [each for each in taken.not_captured if each.is_ignored][:MAX_IGNORED_NOTED]
         made: dict[Hash, bytes] = {}
         last = self._last()
         git = _git(around, last, made.__setitem__)
         outside = capture.write_around(around.outside, made.__setitem__)
-        address = capture.write(Capture(taken.root, missed, git, outside), made.__setitem__)
+        address = capture.write(
+            Capture(taken.root, (*missed, *noted), git, outside), made.__setitem__
+        )
         own, known = _fresh(address, made, last)
         objects = {**rest, **own}
         return Taken(

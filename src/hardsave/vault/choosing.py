@@ -23,10 +23,10 @@ from hardsave.vault import operations, sessions
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove
 from hardsave.vault.sessions import Brought, Saved, Shares
-from hardsave.workspace import capture, compare
-from hardsave.workspace.content import Fetch
-from hardsave.workspace.directory import read_snapshot
 from hardsave.workspace.entries import DIRECTORY, above, joined, lies_in
+from hardsave.workspace.snapshot import capture, compare
+from hardsave.workspace.snapshot.content import Fetch
+from hardsave.workspace.snapshot.directory import read_snapshot
 
 Scope = Literal["mine", "everyone"]
 

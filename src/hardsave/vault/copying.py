@@ -13,10 +13,11 @@ from hardsave.vault.arguments import encoded
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.vault.recovering import note, recover
-from hardsave.workspace import capture, checkout, directory
-from hardsave.workspace import plan as plans
-from hardsave.workspace.content import overlay
-from hardsave.workspace.steps import Restored
+from hardsave.workspace.restore import execution
+from hardsave.workspace.restore import plan as plans
+from hardsave.workspace.restore.steps import Restored
+from hardsave.workspace.snapshot import capture, directory
+from hardsave.workspace.snapshot.content import overlay
 
 Commit = Callable[[Id, bytes], object]
 """Commits what the copy is for, under this id; the directory's real path goes with it."""
@@ -84,7 +85,7 @@ def write_out(
     present = directory.write_empty(nothing.__setitem__)
     fetch = overlay(nothing, context.objects.fetch)
     plan = plans.plan(present, target, fetch, rules=_NoRules)
-    done = checkout.restore(
+    done = execution.restore(
         *(root, plan, context.objects.fetch, journal),
         id=id,
         note=note(context, id),

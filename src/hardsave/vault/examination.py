@@ -16,7 +16,7 @@ from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.sound import VALUES, Sound, Standing, standing
 from hardsave.vault import archive
 from hardsave.vault.scratch import Scratch
-from hardsave.workspace.sound import parts as file_parts
+from hardsave.workspace.snapshot.validation import parts as file_parts
 
 TABLES = """
     CREATE TABLE objects (

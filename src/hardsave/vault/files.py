@@ -3,7 +3,7 @@
 import difflib
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 
 from hardsave.defaults import MAX_DIFF_BYTES
@@ -12,10 +12,11 @@ from hardsave.objects.hashing import Hash
 from hardsave.record import Record
 from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
-from hardsave.workspace import capture, compare, content, directory, gitprogress
-from hardsave.workspace.content import Fetch
-from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, joined
-from hardsave.workspace.git import GitPosition
+from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, NotCaptured, joined
+from hardsave.workspace.git import unfinished
+from hardsave.workspace.git.position import GitPosition
+from hardsave.workspace.snapshot import capture, compare, content, directory
+from hardsave.workspace.snapshot.content import Fetch
 
 MAX_DIFF_EFFORT = 100_000_000  # lines to look at: half a minute at most
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
@@ -74,6 +75,7 @@ class Files:
         self._workspace = workspace
         self._fetch: Fetch = content.overlay(near, fetch) if near else fetch
         self._capture: capture.Capture | None = None
+        self._finder: Callable[[bytes], Entry | None] | None = None
 
     @property
     def id(self) -> str:
@@ -89,7 +91,15 @@ class Files:
     def not_captured(self) -> tuple[LeftOut, ...]:
         """What was left out for any reason but ignore rules; and that a new rule has left out most
         of the files, if it has."""
-        return tuple(LeftOut(os.fsdecode(path), why) for path, why in self._read().not_captured)
+        return left_out_of(self._read().not_captured)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Ignored files that nothing else has: secrets, local settings and databases, by their
+        names; a hundred at most. They are not saved, and no rewind brings them back."""
+        return tuple(
+            os.fsdecode(each.path) for each in self._read().not_captured if each.is_ignored
+        )
 
     @property
     def git(self) -> GitState | None:
@@ -144,9 +154,21 @@ class Files:
         return found
 
     def _find(self, path: str) -> Entry | None:
-        top = directory.read_snapshot(self._read().snapshot, self._fetch).top
         inside = os.fsencode(path.strip("/"))
-        return compare.find(top, inside, self._fetch) if inside else Entry(DIRECTORY, 0, 0, top)
+        if not inside:
+            return Entry(DIRECTORY, 0, 0, self._top())
+        if self._finder is None:  # a diff looks up thousands of paths: directories are read once
+            self._finder = compare.finder(self._top(), self._fetch)
+        return self._finder(inside)
+
+    def _top(self) -> Hash:
+        return directory.read_snapshot(self._read().snapshot, self._fetch).top
+
+
+def left_out_of(found: Iterable[NotCaptured]) -> tuple[LeftOut, ...]:
+    """What was left out for any reason but ignore rules."""
+    told = [each for each in found if not each.is_ignored]
+    return tuple(LeftOut(os.fsdecode(path), why) for path, why in told)
 
 
 def difference(old: Files | None, new: Files | None) -> FileDiff:
@@ -318,5 +340,5 @@ def _shown(path: bytes, entry: Entry) -> File:
 
 def git_state(git: capture.Git | GitPosition) -> GitState:
     return GitState(
-        git.commit, git.branch, git.ref, gitprogress.operation(f.path for f in git.files)
+        git.commit, git.branch, git.ref, unfinished.operation(f.path for f in git.files)
     )

@@ -19,13 +19,14 @@ from hardsave.vault.capturing import Taken
 from hardsave.vault.choosing import RestoreRequest, snapshot_of
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
-from hardsave.workspace import compare, directory, disk
-from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.compare import Difference
-from hardsave.workspace.content import overlay
 from hardsave.workspace.entries import DIRECTORY, FILE, Entry
-from hardsave.workspace.plan import Plan, Step
-from hardsave.workspace.policy import Policy
+from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.restore import disk_state
+from hardsave.workspace.restore.plan import Plan, Step
+from hardsave.workspace.scan.capture_policy import Policy
+from hardsave.workspace.snapshot import compare, directory
+from hardsave.workspace.snapshot.compare import Difference
+from hardsave.workspace.snapshot.content import overlay
 
 _PUTS = ("write", "symlink", "link", "mkdir")
 
@@ -49,12 +50,12 @@ def turned(
     found: list[Besides] = []
     with Beneath(place.root) as beneath:
         for id, path, entry in _entries(context, request.brought):
-            if disk.is_at(beneath, path, entry):
+            if disk_state.is_at(beneath, path, entry):
                 became = compare.find(tops[1], path, fetch)
                 found.append(Besides(id, Difference(path, entry, became), is_brought=False))
         for id, path, entry in _entries(context, request.took):
             there, became = (compare.find(top, path, fetch) for top in tops)
-            if became is None and (there or not disk.is_taken(beneath, path)):
+            if became is None and (there or not disk_state.is_taken(beneath, path)):
                 found.append(Besides(id, Difference(path, there, entry), is_brought=True))
     return [each for each in found if not _is_same(each.difference)]
 
@@ -85,10 +86,10 @@ def overlooked(
             if became is None:
                 continue
             was = as_left(path)
-            if was is None and not disk.is_taken(beneath, path):
+            if was is None and not disk_state.is_taken(beneath, path):
                 difference = Difference(path, None, became)
                 found.append(Besides(request.target.id, difference, is_brought=True))
-            if was is not None and disk.is_at(beneath, path, was):
+            if was is not None and disk_state.is_at(beneath, path, was):
                 difference = Difference(path, was, became)
                 found.append(Besides(request.after, difference, is_brought=False))
     return [each for each in found if not _is_same(each.difference)]

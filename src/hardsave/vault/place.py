@@ -18,14 +18,14 @@ from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite.lock import FileLock
 from hardsave.tuples import NamedTuple
-from hardsave.workspace import cache as caches
-from hardsave.workspace.cache import Cache
-from hardsave.workspace.capture import Git
-from hardsave.workspace.policy import DEFAULT, Policy
-from hardsave.workspace.surroundings import Surroundings
+from hardsave.workspace.scan import cache as caches
+from hardsave.workspace.scan.cache import Cache
+from hardsave.workspace.scan.capture_policy import DEFAULT, Policy
+from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.snapshot.capture import Git
 
 if TYPE_CHECKING:
-    from hardsave.workspace.watch import Watch
+    from hardsave.workspace.watch.watcher import Watch
 
 
 class Last(NamedTuple):
@@ -144,7 +144,7 @@ class Place:
             self.cookies.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise Unavailable(f"{str(self.cookies)!r} cannot be made: {error}") from error
-        from hardsave.workspace.watch import watch  # few processes stay
+        from hardsave.workspace.watch.watcher import watch  # few processes stay
 
         with watch(self.root, cookies=self.cookies) as eyes:
             self._eyes = (os.getpid(), eyes)

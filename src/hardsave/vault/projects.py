@@ -173,7 +173,7 @@ def described(root: Path, known: Project | None) -> Project:
     found = Project(str(root), status.st_dev, status.st_ino, born, None)
     if known is not None and known.first_commit is not None and _is_same_directory(known, found):
         return found._replace(first_commit=known.first_commit)
-    from hardsave.workspace.gitroots import first_commit  # asked for until it is known
+    from hardsave.workspace.git.first_commit import first_commit  # asked for until it is known
 
     return found._replace(first_commit=first_commit(root))
 

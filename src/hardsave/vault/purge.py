@@ -49,7 +49,7 @@ from hardsave.vault.operations import Effects
 from hardsave.vault.pin import Pin
 
 if TYPE_CHECKING:
-    from hardsave.workspace import rewriting
+    from hardsave.workspace.snapshot import text_removal as rewriting
 
 REPLACEMENT = "[purged]"
 MIN_TEXT = 4  # characters: anything shorter is in half of all words
@@ -357,7 +357,9 @@ class _Files:
 
     def without(self, address: Hash) -> Hash:
         if self._rewriting is None:
-            from hardsave.workspace import rewriting  # with all that files need
+            from hardsave.workspace.snapshot import (
+                text_removal as rewriting,  # with all that files need
+            )
 
             fetch = self._context.objects.fetch
             self._rewriting = rewriting.Rewriting(*self._texts, fetch, self._put)

@@ -14,8 +14,8 @@ from hardsave.objects.records import Id
 from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
-from hardsave.workspace import checkout, journal
-from hardsave.workspace.steps import Restored
+from hardsave.workspace.restore import execution, journal
+from hardsave.workspace.restore.steps import Restored
 
 _PAGE = 1_000
 
@@ -55,7 +55,7 @@ def recover(context: Context, place: Place) -> Restored | None:
     if said.user != context.user:
         raise Misuse(f"a restore by user {said.user!r} was interrupted here; open it as them")
     back = not _is_committed(context, said.entry)
-    done = checkout.carry_out(written, context.objects.fetch, place.journal, back=back)
+    done = execution.carry_out(written, context.objects.fetch, place.journal, back=back)
     if said.git is not None and not back:
         from hardsave.vault import repository
 
@@ -64,7 +64,7 @@ def recover(context: Context, place: Place) -> Restored | None:
             log(__name__).error(
                 "after a restore of %s that was interrupted: %s", place.path, problem
             )
-    checkout.finish(place.journal)
+    execution.finish(place.journal)
     way = "taken back" if back else "finished"
     log(__name__).warning("a restore of %s was interrupted; it is %s now", place.path, way)
     for path, why in done.conflicts:

@@ -22,11 +22,13 @@ from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.files import GitState, git_state
 from hardsave.vault.place import Place
-from hardsave.workspace import capture, gitpins, gitplan, gitsupply
-from hardsave.workspace.git import GitPosition
-from hardsave.workspace.gitcommits import GitCommit, left_behind
-from hardsave.workspace.gitrestore import abandon, check_git, restore_git
-from hardsave.workspace.surroundings import Surroundings
+from hardsave.workspace.git.position import GitPosition
+from hardsave.workspace.git_restore import blob_supply, pins
+from hardsave.workspace.git_restore import plan as gitplan
+from hardsave.workspace.git_restore.execution import abandon, check_git, restore_git
+from hardsave.workspace.git_restore.left_behind import GitCommit, left_behind
+from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.snapshot import capture
 
 
 class GitChanges(Record):
@@ -79,8 +81,8 @@ def way(
     return found
 
 
-def _supply(context: Context, way: GitWay) -> gitsupply.Supply:
-    return gitsupply.of_snapshot(way.target, way.snapshot, context.objects.fetch)
+def _supply(context: Context, way: GitWay) -> blob_supply.Supply:
+    return blob_supply.of_snapshot(way.target, way.snapshot, context.objects.fetch)
 
 
 def changes(place: Place, way: GitWay) -> GitChanges | None:
@@ -113,12 +115,12 @@ def go(context: Context, place: Place, way: GitWay, safety: CheckpointRecord) ->
 
 def _unpin_dropped(context: Context, place: Place) -> None:
     """Let go of what was pinned for checkpoints of this store that were dropped."""
-    for text in gitpins.pinned(place.path):
+    for text in pins.pinned(place.path):
         if not is_full_id(text):
             continue  # somebody else's
         if context.store.tombstone(context.user, from_text(text)) is not None:
             try:
-                gitpins.unpin(place.path, text)
+                pins.unpin(place.path, text)
             except HardsaveError as error:
                 log(__name__).warning("old pins stay: %s", error)
 

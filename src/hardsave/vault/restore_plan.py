@@ -22,19 +22,21 @@ from hardsave.vault.capturing import Taken, Taking
 from hardsave.vault.choosing import Chosen, Kept, RestoreRequest, Sides, capture_of, choose
 from hardsave.vault.context import Context
 from hardsave.vault.ignored import Besides
+from hardsave.vault.not_saved import Checkout, NotSaved, checkout, not_saved
 from hardsave.vault.place import Place
-from hardsave.workspace import capture, compare, directory, disk
-from hardsave.workspace import plan as plans
-from hardsave.workspace.asked import Asked, checked
-from hardsave.workspace.beneath import Beneath
-from hardsave.workspace.content import Fetch, overlay
 from hardsave.workspace.entries import DIRECTORY, Entry, above, joined, lies_in, parent
-from hardsave.workspace.left_alone import Missed
-from hardsave.workspace.plan import Choice, Compared, Plan
+from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.restore import disk_state
+from hardsave.workspace.restore import plan as plans
+from hardsave.workspace.restore.left_alone import Missed
+from hardsave.workspace.restore.plan import Choice, Compared, Plan
+from hardsave.workspace.restore.requested_paths import Asked, checked
+from hardsave.workspace.snapshot import capture, compare, directory
+from hardsave.workspace.snapshot.content import Fetch, overlay
 
 if TYPE_CHECKING:
     from hardsave.vault.repository import GitChanges, GitWay
-    from hardsave.workspace.git import GitPosition
+    from hardsave.workspace.git.position import GitPosition
 
 
 class FileChanges(Record):
@@ -55,6 +57,11 @@ class FileChanges(Record):
     missing: tuple[Kept, ...] = ()
     """Of `kept`: what was asked for, and is not as the checkpoint has it. Repeat the restore once
     the reasons are gone."""
+    not_saved: tuple[NotSaved, ...] = ()
+    """What the checkpoint did not save, such as an ignored `.env`, and is not as it was then: it
+    does not come back."""
+    checkout: Checkout | None = None
+    """That git was on another branch then, and stays on the one it is on."""
 
     @property
     def is_complete(self) -> bool:
@@ -97,6 +104,8 @@ class RestorePlan(NamedTuple):
     """Of what is kept, what the target has."""
     way: "GitWay | None" = None
     git: "GitChanges | None" = None
+    not_saved: tuple[NotSaved, ...] = ()
+    checkout: Checkout | None = None
 
     @property
     def is_nothing(self) -> bool:
@@ -142,6 +151,8 @@ def plan_restore(
         missing=missing_of(context, plan, kept),
         way=way,
         git=None if way is None else _git_changes(place, way),
+        not_saved=_not_saved(place, request, goal, asked),
+        checkout=None if request.git else checkout(goal.git, taken.around),
     )
 
 
@@ -200,8 +211,10 @@ def _on_disk(
     found: set[bytes] = set()
     with Beneath(place.root) as beneath:
         for over in {parent(path) for path in new} - (made - {*meant}):
-            found.update(joined(over, name) for name in disk.names(beneath, over))
-        there = {path for path in made & found if disk.is_at(beneath, path, Entry(DIRECTORY, 0))}
+            found.update(joined(over, name) for name in disk_state.names(beneath, over))
+        there = {
+            path for path in made & found if disk_state.is_at(beneath, path, Entry(DIRECTORY, 0))
+        }
     return new & found - there, there.intersection(meant)
 
 
@@ -214,7 +227,7 @@ def _settled(place: Place, choice: Choice) -> Choice:
     going, held = choice.to_go(), set[bytes]()
     with Beneath(place.root) as beneath:
         for path in sorted(directories, reverse=True):
-            inside = {joined(path, name) for name in disk.names(beneath, path)}
+            inside = {joined(path, name) for name in disk_state.names(beneath, path)}
             if inside - going or inside & held:
                 held.add(path)
     return choice.holding(frozenset(held))
@@ -231,7 +244,7 @@ def _differing(context: Context, place: Place, taken: Taken, choice: Choice) -> 
     with Beneath(place.root) as beneath:
         for path, entry in hidden.items():
             for each, kept in _tree(path, entry, context.objects.fetch):
-                if choice.asked.holds(each) and not disk.is_at(beneath, each, kept):
+                if choice.asked.holds(each) and not disk_state.is_at(beneath, each, kept):
                     found.add(each)
     return frozenset(found)
 
@@ -306,9 +319,18 @@ def _unsaved(place: Place, taken: Taken, plan: Plan, other: frozenset[bytes]) ->
         return [
             Kept(os.fsdecode(path), why.get(path, _IGNORED))
             for path, entry in sorted(plan.unsaved.items())
-            if (entry.type == DIRECTORY or not disk.is_at(beneath, path, entry))
+            if (entry.type == DIRECTORY or not disk_state.is_at(beneath, path, entry))
             and (path in why or any(lies_in(each, path) for each in other))
         ]
+
+
+def _not_saved(
+    place: Place, request: RestoreRequest, goal: capture.Capture, asked: Asked
+) -> tuple[NotSaved, ...]:
+    if not goal.not_captured:
+        return ()
+    with Beneath(place.root) as beneath:
+        return not_saved(beneath, goal.not_captured, request.target.created_at, asked)
 
 
 def missing_of(context: Context, plan: Plan, kept: Sequence[Kept]) -> tuple[Kept, ...]:
@@ -345,6 +367,8 @@ def changes_of(
         every,
         None if b".git" in left else plan.git,
         (*plan.missing, *missing),
+        plan.not_saved,
+        plan.checkout,
     )
 
 

@@ -33,8 +33,8 @@ from hardsave.vault.restore_plan import (
     plan_restore,
 )
 from hardsave.vault.saving import ANY_HEAD, SaveRequest, Saving
-from hardsave.workspace import checkout
-from hardsave.workspace.steps import Restored
+from hardsave.workspace.restore import execution
+from hardsave.workspace.restore.steps import Restored
 
 
 class Outcome(NamedTuple):
@@ -63,13 +63,13 @@ def attempt(context: Context, place: Place, plan: RestorePlan, files: Taking) ->
     git = (one.move.before, one.move.after) if one.move.git else None
     try:
         said = note(context, entry, git=git)
-        written = checkout.begin(place.root, plan.files, place.journal, id=entry, note=said)
-        with checkout.prepared(written, context.objects.fetch, place.journal) as restore:
+        written = execution.begin(place.root, plan.files, place.journal, id=entry, note=said)
+        with execution.prepared(written, context.objects.fetch, place.journal) as restore:
             yield one
             context.store.sync()  # files that lay on the disk for long go now: who has given up the
             # newest saves in a power loss has not given up these
         kept = _kept(restore.restored) + _gone_by_git(context, place, plan, safety)
-        checkout.finish(place.journal)
+        execution.finish(place.journal)
     except (Unavailable, Corrupt) as error:
         if not safety.is_made:
             raise

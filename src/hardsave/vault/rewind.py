@@ -30,6 +30,7 @@ from hardsave.vault.rollback import RolledBack, Rolling
 
 if TYPE_CHECKING:
     from hardsave.vault.choosing import Scope
+    from hardsave.vault.not_saved import Checkout, NotSaved
     from hardsave.vault.place import Place
     from hardsave.vault.restore_plan import FileChanges
 
@@ -55,6 +56,16 @@ class Rewind(Record):
     """What happened, or would happen, to files; None if none were to be restored."""
     tasks: tuple[RolledBack, ...] = ()
     """Those that are, or would be, rolled back."""
+
+    @property
+    def not_saved(self) -> "tuple[NotSaved, ...]":
+        """Files that the target did not save and that do not come back."""
+        return () if self.files is None else self.files.not_saved
+
+    @property
+    def checkout(self) -> "Checkout | None":
+        """That git was on another branch then, and stays on the one it is on."""
+        return None if self.files is None else self.files.checkout
 
 
 class How(NamedTuple):

@@ -15,14 +15,21 @@ from hardsave.vault import copying, rewind
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.choosing import Scope
 from hardsave.vault.context import Context
-from hardsave.vault.files import Files, GitState, LeftOut, difference, git_state
+from hardsave.vault.files import (
+    Files,
+    GitState,
+    LeftOut,
+    difference,
+    git_state,
+    left_out_of,
+)
 from hardsave.vault.line import Timeline
 from hardsave.vault.place import Place
 from hardsave.vault.rewind import Rewind
 from hardsave.vault.settling import settled
-from hardsave.workspace.dirty import dirty
-from hardsave.workspace.found import Scan
-from hardsave.workspace.surroundings import Surroundings
+from hardsave.workspace.git.uncommitted import dirty
+from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.scan.result import Scan
 
 
 class WorkspaceStatus(Record):
@@ -198,12 +205,12 @@ class Workspace:
 def _unsaved(around: Surroundings, scan: Scan) -> WorkspaceStatus:
     """Everything is new: then nothing has to be read."""
     paths = [*scan.files(), *[path for path in scan.directories() if path]]
-    left_out = [LeftOut(os.fsdecode(path), why) for path, why in sorted(scan.not_captured)]
+    left_out = left_out_of(sorted(scan.not_captured))
     added = tuple(sorted(os.fsdecode(path) for path in paths))
     return WorkspaceStatus(
         None,
         FileDiff(added=added),
-        tuple(left_out),
+        left_out,
         None if around.position is None else git_state(around.position),
     )
 

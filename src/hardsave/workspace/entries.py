@@ -26,11 +26,19 @@ class Entry(NamedTuple):
     target: bytes = b""  # of a symlink
 
 
+IGNORED = "ignored"
+"""The reason of a file that rules ignore, and that is noted all the same: nothing else has it."""
+
+
 class NotCaptured(NamedTuple):
     """A path that is not in a snapshot, or not as it is now, and why."""
 
     path: bytes
     reason: str
+
+    @property
+    def is_ignored(self) -> bool:
+        return self.reason == IGNORED
 
 
 def kept_mode(mode: int) -> int:

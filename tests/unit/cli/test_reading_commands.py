@@ -312,7 +312,13 @@ def test_a_diff_of_nothing_is_what_is_not_saved_yet(run: Run, session_1: Path) -
     assert "--- a/b.txt\n+++ /dev/null" in ran.out
     assert "c.bin: not a text" in ran.out
     assert "+/etc/passwd\n" in ran.out, "where a link leads, not what is there"
-    assert run("diff", "--stat").out.splitlines()[1:] == ["~ a.txt", "- b.txt", "+ c.bin", "+ d"]
+    assert run("diff", "--stat").out.splitlines()[1:] == [
+        "~ a.txt | 2 +-",
+        "- b.txt | 1 -",
+        "+ c.bin | Bin 0 → 1 bytes",
+        "+ d     | 1 +",
+        "4 files changed, 2 insertions(+), 2 deletions(-)",
+    ]
     data = run("diff", "--json").data
     assert data["new"] is None
     assert data["files"]["changed"] == ["a.txt"]
@@ -320,6 +326,102 @@ def test_a_diff_of_nothing_is_what_is_not_saved_yet(run: Run, session_1: Path) -
     assert run("diff", "--state").code == 2
     assert run("diff", "@~1", "--state", "--files").code == 2
     assert run("log", "--json").data[0]["seq"] == 3, "nothing was saved for this"
+
+
+def test_a_diff_of_a_checkpoint_with_now_is_what_changed_since_then(
+    run: Run, session_1: Path
+) -> None:
+    (session_1 / "a.txt").write_text("now\n")
+    out = run("diff", "session-1:1", "now").out
+    assert "session-1:1 → now" in out
+    assert "-one\n+now\n" in out
+    assert "+++ b/b.txt" in out
+    assert "turn" not in out, "the disk has files alone"
+    back = run("diff", "now", "session-1:1").out
+    assert "now → session-1:1" in back
+    assert "-now\n+one\n" in back
+    assert "+++ /dev/null" in back
+    assert run("diff", "now").out == run("diff").out
+    data = run("diff", "now", "session-1:1", "--json").data
+    assert (data["old"], data["new"]["seq"]) == (None, 1)
+    assert data["files"]["removed"] == ["b.txt"]
+    assert run("diff", "now", "now").code == 2
+    assert run("diff", "@~1", "now", "--state").code == 2
+
+
+def test_a_diff_without_a_second_checkpoint_says_that_the_other_is_the_head(
+    run: Run, session_1: Path
+) -> None:
+    assert run("diff", "@~1").out.startswith("session-1:2 → session-1:3, the head\n")
+    assert "the head" not in run("diff", "@~1", "@").out
+
+
+def test_a_diff_may_be_of_some_paths_as_they_are_seen_from_here(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (session_1 / ".git").mkdir()  # so that the project is the same one below
+    (session_1 / "src").mkdir()
+    for name in ("a.txt", "src/b.py", "src/c.py", "srcs"):
+        (session_1 / name).write_text("new\n")
+
+    def paths(*given: str) -> list[str]:
+        return sorted(run("diff", *given, "--json").data["patches"])
+
+    assert paths("@", "now", "--path", "src") == ["src/b.py", "src/c.py"]
+    monkeypatch.chdir(session_1 / "src")
+    assert paths("--path", "c.py", "--path", "../a.txt") == ["a.txt", "src/c.py"]
+    assert paths("session-1:1", "@", "--path", "../b.txt") == ["b.txt"]
+    assert "turn" not in run("diff", "session-1:1", "@", "--path", "../b.txt").out
+    ran = run("diff", "--path", "d.py")
+    assert (ran.code, "'src/d.py' is on neither side" in ran.err) == (3, True)
+    assert run("diff", "@~1", "--path", "c.py", "--state").code == 2
+
+
+def test_a_stat_counts_lines_and_messages_and_names_keys(run: Run, session_1: Path) -> None:
+    out = run("diff", "session-1:1", "--stat").out.splitlines()[1:]
+    assert out == [
+        "messages 1 → 3  +2",
+        "state ~turn",
+        "~ a.txt | 1 +",
+        "+ b.txt | 1 +",
+        "2 files changed, 2 insertions(+)",
+    ]
+    data = run("diff", "session-1:1", "--stat", "--json").data
+    assert (data["insertions"], data["deletions"]) == (2, 0)
+    assert [(each["path"], each["added"]) for each in data["stat"]] == [("a.txt", 1), ("b.txt", 1)]
+
+
+def test_many_messages_are_shown_by_their_first_and_last_and_all_if_asked_for(
+    run: Run, project: Path
+) -> None:
+    with hardsave.open() as vault:
+        line = vault.timeline("main")
+        line.save({"messages": talk("hello")})
+        line.append({"messages": talk(*(f"answer {number}" for number in range(100)))})
+    out = run("diff", "main:1").out
+    assert "messages 1 → 101  +100" in out
+    assert "88 more messages; --state shows all" in out
+    assert len(out.splitlines()) < 20
+    assert "answer 99" in out
+    assert run("diff", "main:1", "--state").out.count("answer") == 100
+
+
+def test_a_changed_message_is_shown_as_it_was_and_as_it_is(run: Run, project: Path) -> None:
+    with hardsave.open() as vault:
+        line = vault.timeline("main")
+        line.save({"messages": talk("the same", "as it was")})
+        line.save({"messages": talk("the same", "as it is")})
+    out = run("diff", "main:1").out
+    assert "- assistant  as it was\n+ assistant  as it is\n" in out
+    assert "the same" not in out
+
+
+def test_a_diff_says_which_side_has_no_files(run: Run, session_1: Path) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("plain").save({})
+    assert "plain:1 was saved without files" in run("diff", "plain:1", "session-1:1").out
+    ran = run("diff", "plain:1", "now")
+    assert (ran.code, "was saved without files" in ran.err) == (3, True)
 
 
 def test_a_diff_where_nothing_was_saved_says_so(run: Run) -> None:

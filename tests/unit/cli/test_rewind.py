@@ -11,8 +11,9 @@ import hardsave
 from hardsave.cli.render import rewind_plan
 from hardsave.vault.choosing import Kept
 from hardsave.vault.restore_plan import FileChanges
-from hardsave.workspace import checkout
+from hardsave.workspace.restore import execution
 from tests.unit.cli.conftest import Run
+from tests.unit.workspace.git_room import built
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -283,7 +284,7 @@ def test_an_interrupted_rewind_says_what_the_head_is_by_now(
 
     (session_1 / "a.txt").write_text("ruined\n")
     with monkeypatch.context() as patched:
-        patched.setattr(checkout, "prepared", interrupt)
+        patched.setattr(execution, "prepared", interrupt)
         ran = run("rewind", ref, "--yes")
     assert ran.code == 130
     target = {"@": "session-1:3", "@~1": "session-1:2"}[ref]
@@ -358,3 +359,27 @@ def test_an_undo_that_did_not_bring_everything_back_has_failed(run: Run, session
     assert [each["path"] for each in ran.data["files"]["missing"]] == ["a.txt"]
     (session_1 / "a.txt").unlink()
     assert run("redo").code == 0
+
+
+def test_what_was_not_saved_is_named_before_and_after(run: Run, project: Path) -> None:
+    (project / ".gitignore").write_text(".env\n")
+    (project / ".env").write_text("KEY=1")
+    run("save")
+    (project / ".env").unlink()
+    (project / "a.txt").write_text("two\n")
+    said = "! .env was not saved and does not come back"
+    assert said in run("rewind", "@", "--dry-run").out
+    ran = run("rewind", "@", "--yes")
+    assert said in ran.out
+    assert ran.code == 0
+    data = run("rewind", "@", "--dry-run", "--json").data
+    assert data["files"]["not_saved"] == [{"path": ".env", "reason": "ignored", "is_gone": True}]
+
+
+def test_a_rewind_across_a_checkout_says_so(run: Run, project: Path) -> None:
+    repository = built(project / "work")
+    run("-C", str(repository.root), "save")
+    repository.git("checkout", "-qf", "side")
+    said = "! git was on main; it is on side now: --git brings it back"
+    assert said in run("-C", str(repository.root), "rewind", "@", "--dry-run").out
+    assert said in run("-C", str(repository.root), "rewind", "@", "--yes").out

@@ -9,7 +9,7 @@ import pytest
 
 import hardsave
 from hardsave.cli.doctor import findings
-from hardsave.workspace import inotify
+from hardsave.workspace.watch import inotify
 from tests.unit.cli.conftest import Run
 
 

@@ -39,8 +39,8 @@ NOT_FOR_HOOKS = (  # as long as the agent waits
     "stores.sqlite.daemon_lock",
     "vault.ahead",
     "vault.search_index",
-    "workspace.globs",
-    "workspace.gitobjects",
+    "workspace.ignore.globs",
+    "workspace.git.objects",
 )
 
 

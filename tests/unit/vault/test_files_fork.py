@@ -11,7 +11,7 @@ import pytest
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.vault import copying
-from hardsave.workspace import steps
+from hardsave.workspace.restore import steps
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 from tests.unit.workspace.room import picture

@@ -19,9 +19,9 @@ from hardsave.objects.envelope import (
 from hardsave.objects.hashing import Hash, digest
 from hardsave.stores.memory import MemoryStore
 from hardsave.vault.vault import Vault
-from hardsave.workspace import content, directory
-from hardsave.workspace.directory import Snapshot
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry
+from hardsave.workspace.snapshot import content, directory
+from hardsave.workspace.snapshot.directory import Snapshot
 from tests.unit.vault.forge import ENCODE, STATE, Forgery, checkpoint
 from tests.unit.vault.stage import Clock
 from tests.unit.vault.test_transfer_hostile import look, refused

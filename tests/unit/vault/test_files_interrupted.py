@@ -15,7 +15,7 @@ from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import digest
 from hardsave.stores.base import Batch
-from hardsave.workspace import journal, steps, swapping
+from hardsave.workspace.restore import journal, steps, swap
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 from tests.unit.workspace.room import leftovers, picture
@@ -448,7 +448,7 @@ def test_nothing_is_replaced_before_its_copy_would_survive_a_power_loss(
         monkeypatch.setattr(os, "fsync", sync)
         monkeypatch.setattr(vault._context.store, "commit", commit)
         for name in ("replace", "take_away"):
-            monkeypatch.setattr(swapping, name, told(name, getattr(swapping, name)))
+            monkeypatch.setattr(swap, name, told(name, getattr(swap, name)))
         line.rewind("main:1")
         monkeypatch.undo()
     assert happened == ["committed", "committed", "synced", "replace", "take_away"]

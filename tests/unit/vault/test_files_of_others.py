@@ -323,7 +323,7 @@ def test_a_tracked_file_that_is_ignored_was_left_behind(repository: Desk) -> Non
 def test_a_file_that_keeps_changing_was_saved_half_old_half_new(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hardsave.workspace import content
+    from hardsave.workspace.snapshot import content
 
     size = 4 * content.PART_BYTES
     restless = put(desk.work, "restless", b"0" * size)
@@ -355,7 +355,7 @@ def test_a_file_that_keeps_changing_was_saved_half_old_half_new(
 def test_a_symlink_that_was_swapped_in_led_a_restore_outside(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hardsave.workspace import steps
+    from hardsave.workspace.restore import steps
 
     outside = tmp_path / "outside"
     put(outside, "file", "outside")

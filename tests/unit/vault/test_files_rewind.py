@@ -13,7 +13,8 @@ import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.vault.rewind import What
 from hardsave.vault.vault import Vault
-from hardsave.workspace import checkout, content, plan, steps
+from hardsave.workspace.restore import execution, plan, steps
+from hardsave.workspace.snapshot import content
 from tests.unit.vault.desk import Desk, put, refusal, wipe
 from tests.unit.vault.stage import Watched
 from tests.unit.workspace.room import leftovers, picture
@@ -249,13 +250,13 @@ def test_a_file_that_appears_after_the_present_was_saved_is_kept(
     desk.write(a_txt="two", new__file="n")
     shutil.rmtree(desk.work / "sub")
     desk.save(2)
-    real = checkout.prepared
+    real = execution.prepared
 
     def late(*given: object) -> object:
         desk.write(a_txt="edited meanwhile", new__late="l", sub="a file")
         return real(*given)  # type: ignore[arg-type] # as it was called
 
-    monkeypatch.setattr(checkout, "prepared", late)
+    monkeypatch.setattr(execution, "prepared", late)
     done = desk.line.rewind(one)
     assert desk.read("a.txt") == "edited meanwhile"
     assert desk.read("new/late") == "l"

@@ -18,9 +18,9 @@ from hardsave.timeline.diff import FileDiff
 from hardsave.vault import capturing
 from hardsave.vault.ahead import Ahead
 from hardsave.vault.vault import Vault
-from hardsave.workspace import snapshot as snapshots
-from hardsave.workspace import walk
-from hardsave.workspace.files import Files
+from hardsave.workspace.scan import walk
+from hardsave.workspace.snapshot import builder as snapshots
+from hardsave.workspace.snapshot.file_reader import Files
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 

@@ -9,7 +9,7 @@ import pytest
 
 from hardsave.errors import Misuse
 from hardsave.vault.restore_plan import FileChanges
-from hardsave.workspace.beneath import Beneath
+from hardsave.workspace.filesystem.safe_open import Beneath
 from tests.unit.vault.desk import Desk, put, refusal, wipe
 from tests.unit.workspace.room import picture
 

@@ -8,7 +8,7 @@ import pytest
 import hardsave
 from hardsave.errors import NotFound
 from hardsave.timeline.diff import FileDiff
-from hardsave.workspace import directory
+from hardsave.workspace.snapshot import directory
 from tests.unit.vault.desk import Desk, Picture, put, refusal
 from tests.unit.workspace.repository import Repository
 from tests.unit.workspace.room import picture

@@ -10,7 +10,7 @@ from hardsave.objects.records import TimelineRecord
 from hardsave.stores.base import position
 from hardsave.vault.own_moves import OwnMoves
 from hardsave.vault.vault import Vault
-from hardsave.workspace import journal
+from hardsave.workspace.restore import journal
 from tests.unit.vault.desk import Desk, refusal
 from tests.unit.vault.stage import Watched
 

@@ -9,13 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from hardsave.workspace import git, gitindex, gitplan
-from hardsave.workspace.git import GitPosition
-from hardsave.workspace.gitrestore import GitRestored, check_git, restore_git
-from hardsave.workspace.ignore import Rules, root_rules
-from hardsave.workspace.plan import plan
-from hardsave.workspace.scan import scan
-from hardsave.workspace.snapshot import snapshot
+from hardsave.workspace.git import index
+from hardsave.workspace.git import position as git
+from hardsave.workspace.git.position import GitPosition
+from hardsave.workspace.git_restore import plan as gitplan
+from hardsave.workspace.git_restore.execution import GitRestored, check_git, restore_git
+from hardsave.workspace.ignore.rules import Rules, root_rules
+from hardsave.workspace.restore.plan import plan
+from hardsave.workspace.scan.scanner import scan
+from hardsave.workspace.snapshot.builder import snapshot
 from tests.unit.workspace import pieces
 from tests.unit.workspace.repository import Repository
 from tests.unit.workspace.room import Room
@@ -85,7 +87,7 @@ def tracked(position: GitPosition) -> frozenset[bytes]:
     if position.own_index is None:
         return frozenset()
     shared = b"" if position.shared_index is None else position.shared_index.data
-    return gitindex.paths(position.own_index, hash_name=position.hash_name, base=lambda _: shared)
+    return index.paths(position.own_index, hash_name=position.hash_name, base=lambda _: shared)
 
 
 def clean(root: Path) -> None:

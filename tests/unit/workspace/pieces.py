@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hardsave.objects.hashing import Hash
-from hardsave.workspace import capture
-from hardsave.workspace.capture import Capture
-from hardsave.workspace.content import Put
 from hardsave.workspace.entries import NotCaptured
-from hardsave.workspace.git import GitPosition, Tracked, exclude_in, tracked_in
-from hardsave.workspace.gitdir import GitDirectory, NoGitDirectory, opened
-from hardsave.workspace.outside import Outside
+from hardsave.workspace.git.git_directory import GitDirectory, NoGitDirectory, opened
+from hardsave.workspace.git.position import GitPosition, Tracked, exclude_in, tracked_in
+from hardsave.workspace.ignore.outer_rules import Outside
+from hardsave.workspace.snapshot import capture
+from hardsave.workspace.snapshot.capture import Capture
+from hardsave.workspace.snapshot.content import Put
 
 NOTHING = Outside()
 

@@ -12,17 +12,17 @@ from unittest import mock
 
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
-from hardsave.workspace import cache as caches
-from hardsave.workspace import checkout
-from hardsave.workspace.cache import KEY_BYTES, NO_STAMP, Cache, Folder
-from hardsave.workspace.changed import Changed
-from hardsave.workspace.found import Scan
-from hardsave.workspace.plan import Plan, plan
-from hardsave.workspace.policy import DEFAULT, Policy
-from hardsave.workspace.scan import scan
-from hardsave.workspace.snapshot import Snapshot, snapshot
-from hardsave.workspace.steps import Restored
-from hardsave.workspace.watch import watch
+from hardsave.workspace.restore import execution
+from hardsave.workspace.restore.plan import Plan, plan
+from hardsave.workspace.restore.steps import Restored
+from hardsave.workspace.scan import cache as caches
+from hardsave.workspace.scan.cache import KEY_BYTES, NO_STAMP, Cache, Folder
+from hardsave.workspace.scan.capture_policy import DEFAULT, Policy
+from hardsave.workspace.scan.changed_paths import Changed
+from hardsave.workspace.scan.result import Scan
+from hardsave.workspace.scan.scanner import scan
+from hardsave.workspace.snapshot.builder import Snapshot, snapshot
+from hardsave.workspace.watch.watcher import watch
 
 
 def rules(patterns: Sequence[bytes]) -> "Names":
@@ -148,7 +148,7 @@ class Room:
         return plan(present, target, self.fetch, rules=rules, **options)
 
     def carry_out(self, made: Plan) -> Restored:
-        return checkout.restore(
+        return execution.restore(
             os.fsencode(self.root), made, self.fetch, self.journal, id=b"\1\2\3"
         )
 

@@ -1,7 +1,7 @@
-"""`hardsave diff`: what changed between two checkpoints, in messages, state and files."""
+"""`hardsave diff`: what changed between two checkpoints, in messages, state and files; or between
+one and the files as they are now."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,17 +9,52 @@ import click
 from hardsave import Checkpoint
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import changed_files, json_data, messages, wording
+from hardsave.cli.render import changed_files, json_data, wording
+from hardsave.cli.render.changed_files import FileStat, Side
 from hardsave.cli.session import Session
-from hardsave.errors import HardsaveError, Misuse, NotFound
-from hardsave.objects.diff import StatePath
-from hardsave.timeline.diff import Diff
-from hardsave.vault.files import unified
+from hardsave.errors import Misuse, NotFound
+from hardsave.timeline.diff import Diff, FileDiff
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-VALUE = 60  # characters of a value that has changed
+NOW = "now"  # the files as they are, where a ref may stand
+
+
+class Asked(NamedTuple):
+    """What a diff is to show."""
+
+    stat: bool
+    only: str | None  # `files` or `state`
+    paths: tuple[str, ...]  # seen from the workspace; none: all
+
+    @property
+    def files(self) -> bool:
+        return self.only != "state"
+
+    @property
+    def state(self) -> bool:
+        return self.only != "files" and not self.paths
+
+
+class ComparedFiles(NamedTuple):
+    """The files of a diff, and where their contents are."""
+
+    found: FileDiff
+    old: Side
+    new: Side
+
+    def signed(self) -> list[tuple[str, str]]:
+        return changed_files.signed(self.found)
+
+    def patch(self, path: str) -> str:
+        return changed_files.patch(path, self.old, self.new)
+
+    def stats(self) -> list[FileStat]:
+        return [
+            changed_files.file_stat(sign, path, self.old, self.new) for sign, path in self.signed()
+        ]
 
 
 @command(
@@ -27,191 +62,223 @@ VALUE = 60  # characters of a value that has changed
     examples="""
         hardsave diff
         hardsave diff @~1
+        hardsave diff plan-ready now --path src
         hardsave diff main:3 main:7 --stat
         hardsave diff plan-ready @ --files
     """,
     takes=ON_A_TIMELINE,
 )
 @click.argument("old", metavar="[A]", type=REF, required=False)
-@click.argument("new", metavar="[B]", type=REF, default="@")
-@click.option("--stat", is_flag=True, help="Which files, not which lines.")
+@click.argument("new", metavar="[B]", type=REF, required=False)
+@click.option("--stat", is_flag=True, help="Which files and how many lines, not which lines.")
 @click.option("--files", is_flag=True, help="Only files.")
-@click.option("--state", is_flag=True, help="Only the state.")
+@click.option("--state", is_flag=True, help="Only the state, with all of its messages.")
+@click.option(
+    "--path",
+    "paths",
+    metavar="P",
+    type=click.Path(),
+    multiple=True,
+    help="Only this file or directory, seen from here. May be given several times.",
+)
 def diff(
-    session: Session, old: str | None, new: str, *, stat: bool, files: bool, state: bool
+    session: Session,
+    old: str | None,
+    new: str | None,
+    *,
+    stat: bool,
+    files: bool,
+    state: bool,
+    paths: tuple[str, ...],
 ) -> None:
     """Show what changed between two checkpoints, or since the last.
 
     From A to B; without B, to the head; without both, from the head to the files as they are now.
-    What goes into a pipe or a file can be given to 'git apply', but for what is no text.
+    'now' in the place of A or B stands for the files as they are. What goes into a pipe or a file
+    can be given to 'git apply', but for what is no text.
     """
     session.reads_only = True
     only = one_of(files=files, state=state)
     one_of(stat=stat, state=state)
-    if old is None:
-        _since_the_last(session, lines=not stat, only=only)
+    one_of(path=bool(paths), state=state)
+    asked = Asked(stat, only, tuple(session.inside(path) for path in paths))
+    if old is None or (old == NOW and new is None):
+        _with_disk(session, session.base, asked)
+    elif NOW in (old, new):
+        if old == new:
+            raise Misuse("'now' does not differ from itself; name a checkpoint beside it")
+        one = session.find(str(new) if old == NOW else old)
+        _with_disk(session, _with_files(one), asked, from_disk=old == NOW)
     else:
-        before, after = session.find_all(old, new)
-        _between(session, before, after, lines=not stat, only=only)
+        before, after = session.find_all(old, "@" if new is None else new)
+        _between(session, before, after, asked, to_head=new is None)
+
+
+# Between two checkpoints
 
 
 def _between(
-    session: Session, before: Checkpoint, after: Checkpoint, *, lines: bool, only: str | None
+    session: Session, before: Checkpoint, after: Checkpoint, asked: Asked, *, to_head: bool
 ) -> None:
     found = session.vault.diff(before, after)
+    sides = [changed_files.checkpoint_side(one.files) for one in (before, after)]
+    if asked.paths:
+        _check_paths(asked.paths, *sides)
+        found = found.replace(files=changed_files.within(found.files, asked.paths))
+    files = ComparedFiles(found.files, *sides)
     session.out.result(
-        lambda: _data(before, after, found, lines=lines),
-        lambda: _lines(before, after, found, lines=lines, only=only),
+        lambda: {
+            "old": json_data.checkpoint(before),
+            "new": json_data.checkpoint(after),
+            **_state_data(found),
+            **_files_data(files, asked),
+        },
+        lambda: _lines(before, after, found, files, asked, to_head=to_head),
         paged=True,
     )
 
 
-def _since_the_last(session: Session, *, lines: bool, only: str | None) -> None:
-    if only == "state":
-        raise Misuse("what is not saved yet has files alone; name a checkpoint: hardsave diff A")
-    with session.out.busy("looking"):
-        found = session.workspace.status(session.base)
-    if found.last is None:
-        nothing = "nothing was saved here yet; see 'hardsave status'"
-        raise NotFound(session.saved_above or session.deleted_hint() or nothing)
-    before = found.last
-
-    def patch(path: str) -> str:
-        return changed_files.patch_since(before.files, session.directory, path)
-
-    listed = changed_files.signed(found.files)
-    patches = {"patches": {path: patch(path) for _, path in listed}} if lines else {}
-    answer = {
-        "old": json_data.checkpoint(before),
-        "new": None,
-        "files": json_data.files(found.files),
-    }
-    session.out.result(
-        lambda: {**answer, **patches},
-        lambda: _present(before, listed, patches.get("patches")),
-        paged=True,
-    )
-
-
-def _present(
-    before: Checkpoint, listed: Sequence[tuple[str, str]], patches: Mapping[str, str] | None
+def _lines(
+    before: Checkpoint,
+    after: Checkpoint,
+    found: Diff,
+    files: ComparedFiles,
+    asked: Asked,
+    *,
+    to_head: bool,
 ) -> "Iterator[RenderableType]":
+    from hardsave.cli.render import draw, state_diff
+
+    head = (", the head" if to_head else "", "quiet")
+    yield draw.line(draw.ref(before), " → ", draw.ref(after), head)
+    if not (found.files if asked.paths else found):
+        yield draw.line(("nothing differs", "quiet"))
+    if asked.state:
+        yield from state_diff.lines(
+            before, after, found, full=asked.only == "state", stat=asked.stat
+        )
+    if asked.files:
+        yield from _files(files, asked)
+        yield from _not_compared(before, after)
+
+
+def _not_compared(before: Checkpoint, after: Checkpoint) -> "Iterator[RenderableType]":
+    """That one of the two was saved without files."""
     from hardsave.cli.render import draw
 
-    yield draw.line(draw.ref(before), " → now")
-    if not listed:
-        yield draw.line(("nothing has changed", "quiet"))
-    yield from _changed(listed, patches)
+    without = [one for one in (before, after) if one.files is None]
+    if len(without) == 1:
+        why = " was saved without files, so none are compared"
+        yield draw.line(draw.ref(without[0]), (why, "quiet"))
 
 
-def _data(before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool) -> dict[str, Any]:
-    answer: dict[str, Any] = {
-        "old": json_data.checkpoint(before),
-        "new": json_data.checkpoint(after),
+def _state_data(found: Diff) -> dict[str, Any]:
+    return {
         "added": [str(path) for path in found.added],
         "removed": [str(path) for path in found.removed],
         "changed": [str(path) for path in found.changed],
         "old_status": found.old_status,
         "new_status": found.new_status,
-        "files": json_data.files(found.files),
     }
-    if lines:
-        answer["patches"] = {
-            path: _patch(before, after, path) for _, path in changed_files.signed(found.files)
-        }
-    return answer
 
 
-def _patch(before: Checkpoint, after: Checkpoint, path: str) -> str:
-    return unified(before.files, after.files, path)
+# With the disk
 
 
-# For people
-
-
-def _lines(
-    before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool, only: str | None
-) -> "Iterator[RenderableType]":
-    from hardsave.cli.render import draw
-
-    yield draw.line(draw.ref(before), " → ", draw.ref(after))
-    if not found:
-        yield draw.line(("nothing differs", "quiet"))
-        return
-    if only != "files":
-        yield from _state(before, after, found)
-    if only != "state":
-        yield from _files(before, after, found, lines=lines)
-
-
-def _state(before: Checkpoint, after: Checkpoint, found: Diff) -> "Iterator[RenderableType]":
-    from hardsave.agents.state import is_record
-    from hardsave.cli.render import draw
-
-    if found.old_status != found.new_status:
-        status = wording.shown(f"{found.old_status} → {found.new_status}")
-        yield draw.line(("~ ", "changed"), f"status: {status}")
-    for sign, side, paths in (
-        ("-", before, found.removed),
-        ("~", after, found.changed),
-        ("+", after, found.added),
-    ):
-        for path in paths:
-            if is_record(side.state, path[0] if path else None):
-                continue
-            if _is_message(path):
-                yield from draw.message(messages.read(side.read(*path)), sign=sign)
-            else:
-                yield draw.line(
-                    (f"{sign} ", draw.SIGNS[sign]),
-                    f"{wording.shown(str(path))}: ",
-                    _values(before, after, path, sign),
-                )
-
-
-def _is_message(path: StatePath) -> bool:
-    return len(path) == 2 and path[0] in messages.KEYS and isinstance(path[1], int)
-
-
-def _values(before: Checkpoint, after: Checkpoint, path: StatePath, sign: str) -> str:
-    old = _value(before, path) if sign != "+" else None
-    new = _value(after, path) if sign != "-" else None
-    return " → ".join(each for each in (old, new) if each is not None)
-
-
-def _value(side: Checkpoint, path: StatePath) -> str | None:
-    """None where a path leads nowhere: an item of a list may have had another number before."""
-    try:
-        return wording.line(
-            json.dumps(json_data.json_ready(side.read(*path)), ensure_ascii=False), VALUE
+def _with_files(one: Checkpoint) -> Checkpoint:
+    if one.files is None:
+        raise NotFound(
+            f"checkpoint {one.timeline}:{one.seq} was saved without files; choose one that has "
+            "some: hardsave log"
         )
-    except HardsaveError:
-        return None
+    return one
 
 
-def _files(
-    before: Checkpoint, after: Checkpoint, found: Diff, *, lines: bool
+def _with_disk(
+    session: Session, against: Checkpoint | None, asked: Asked, *, from_disk: bool = False
+) -> None:
+    """`against` a checkpoint, or the newest one with files of this directory."""
+    if asked.only == "state":
+        raise Misuse("what is not saved yet has files alone; name a checkpoint: hardsave diff A")
+    with session.out.busy("looking"):
+        found = session.workspace.status(against)
+    if found.last is None:
+        nothing = "nothing was saved here yet; see 'hardsave status'"
+        raise NotFound(session.saved_above or session.deleted_hint() or nothing)
+    one = found.last
+    stored = changed_files.checkpoint_side(one.files)
+    disk = changed_files.disk_side(session.directory)
+    changes = found.files
+    if asked.paths:
+        _check_paths(asked.paths, stored, disk)
+        changes = changed_files.within(changes, asked.paths)
+    files = ComparedFiles(changes, stored, disk)
+    if from_disk:
+        files = ComparedFiles(changed_files.turned(changes), disk, stored)
+    ends = {"old": json_data.checkpoint(one), "new": None}
+    session.out.result(
+        lambda: {
+            **(dict(zip(ends, reversed(ends.values()), strict=True)) if from_disk else ends),
+            **_files_data(files, asked),
+        },
+        lambda: _disk_lines(session, one, files, asked, from_disk=from_disk),
+        paged=True,
+    )
+
+
+def _disk_lines(
+    session: Session, one: Checkpoint, files: ComparedFiles, asked: Asked, *, from_disk: bool
 ) -> "Iterator[RenderableType]":
-    listed = changed_files.signed(found.files)
-    patches = {path: _patch(before, after, path) for _, path in listed} if lines else None
-    yield from _changed(listed, patches)
+    from hardsave.cli.render import draw
+
+    where = "" if one.files is None else session.moved(one.files.workspace)
+    other = f" (files of {wording.shown(where)})" if where != str(session.directory) else ""
+    stored = draw.line(draw.ref(one), (other, "quiet"))
+    yield draw.line("now → ", stored) if from_disk else draw.line(stored, " → now")
+    if not files.found:
+        yield draw.line(("nothing has changed", "quiet"))
+    yield from _files(files, asked)
 
 
-def _changed(
-    listed: Sequence[tuple[str, str]], patches: Mapping[str, str] | None
-) -> "Iterator[RenderableType]":
-    """Which files, with their lines if there are patches."""
+# Files
+
+
+def _check_paths(paths: Sequence[str], *sides: Side) -> None:
+    """A path that neither side has is a slip of the hand."""
+    for path in paths:
+        if path != "." and all(side(path) is None for side in sides):
+            raise NotFound(f"{path!r} is on neither side; 'hardsave show REF --full' lists paths")
+
+
+def _files_data(files: ComparedFiles, asked: Asked) -> dict[str, Any]:
+    answer: dict[str, Any] = {"files": json_data.files(files.found)}
+    if not asked.stat:
+        return {**answer, "patches": {path: files.patch(path) for _, path in files.signed()}}
+    stats = files.stats()
+    return {
+        **answer,
+        "stat": [each._asdict() for each in stats],
+        "insertions": sum(each.added for each in stats),
+        "deletions": sum(each.removed for each in stats),
+    }
+
+
+def _files(files: ComparedFiles, asked: Asked) -> "Iterator[RenderableType]":
+    """Which files, with their lines or only how many."""
     from rich.text import Text
 
     from hardsave.cli.render import draw
+    from hardsave.cli.render.diffstat import Diffstat
 
-    for sign, path in listed:
-        if patches is None:
-            yield draw.line((f"{sign} ", draw.SIGNS[sign]), wording.shown(path))
-            continue
+    if asked.stat:
+        if files.found:
+            yield Diffstat(files.stats())
+        return
+    for sign, path in files.signed():
+        patch = files.patch(path)
         yield Text()
-        if patches[path]:
-            yield draw.Patch(patches[path])
+        if patch:
+            yield draw.Patch(patch)
         else:
             yield draw.line((f"{sign} ", draw.SIGNS[sign]), wording.shown(path), _why(sign))
 

@@ -17,7 +17,7 @@ from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
 from hardsave.vault.checkpoint import record_of
-from hardsave.workspace import mounts
+from hardsave.workspace.filesystem import mounts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -5,7 +5,7 @@ from typing import Literal
 
 from hardsave.cli.render import wording
 from hardsave.tuples import NamedTuple
-from hardsave.workspace import mounts
+from hardsave.workspace.filesystem import mounts
 
 MIB = 1 << 20
 SCARCE_BYTES = 1024 * MIB

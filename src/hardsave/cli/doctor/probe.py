@@ -28,18 +28,18 @@ def run(beside: Path | None) -> str | None:
 def unwatched(folders: Iterable[Path]) -> str:
     """Why these directories cannot all be watched right now; empty if they can. Others may watch so
     much that nothing is left. One that is gone since it was saved need not be watched."""
-    from hardsave.workspace import inotify, watching
+    from hardsave.workspace.watch import event_meaning, inotify
 
     try:
         source = inotify.Inotify()
     except OSError as error:
-        return watching.refusal(error)
+        return event_meaning.refusal(error)
     try:
         for folder in folders:
             with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                 source.add(os.fsencode(folder), inotify.CREATE | inotify.ONLY_DIR)
     except OSError as error:
-        return watching.refusal(error)
+        return event_meaning.refusal(error)
     finally:
         source.close()
     return ""

@@ -3,19 +3,38 @@ beside those of a checkpoint."""
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardsave.cli.render import wording
 from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.timeline.diff import FileDiff
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:  # they take longer to import than all that is drawn
     from hardsave.vault.files import Files, Held
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _NO_NEWLINE = "\\ "
+
+
+Side = Callable[[str], "Held | None"]
+"""What lies at a path, in a checkpoint or on the disk."""
+
+
+class FileStat(NamedTuple):
+    """How much of one file has changed."""
+
+    sign: str  # `+`, `~` or `-`
+    path: str
+    added: int = 0  # lines
+    removed: int = 0
+    note: str = ""  # instead of lines, where there are none to count
+
+    @property
+    def lines(self) -> int:
+        return self.added + self.removed
 
 
 def signed(found: FileDiff) -> list[tuple[str, str]]:
@@ -50,28 +69,83 @@ def by_line(patch: str) -> Iterator[tuple[str, bool]]:
             removed, added = (int(number or 1) for number in hunk.groups())
 
 
-def patch_since(then: "Files | None", root: Path, path: str) -> str:
-    """How a file on disk has changed since a checkpoint, as lines. Nothing is saved for this."""
+def within(found: FileDiff, paths: Sequence[str]) -> FileDiff:
+    """What lies at one of these paths, or below it."""
+
+    def chosen(some: Sequence[str]) -> tuple[str, ...]:
+        return tuple(each for each in some if any(is_within(each, path) for path in paths))
+
+    return FileDiff(chosen(found.added), chosen(found.removed), chosen(found.changed))
+
+
+def is_within(path: str, folder: str) -> bool:
+    return folder == "." or path == folder or path.startswith(folder + "/")
+
+
+def turned(found: FileDiff) -> FileDiff:
+    """The way back."""
+    return FileDiff(found.removed, found.added, found.changed)
+
+
+def file_stat(sign: str, path: str, old: Side, new: Side) -> FileStat:
+    """What became of one file, in numbers."""
     from hardsave.vault import files
 
-    return files.compared(path, files.held(then, path), _on_disk(root, path))
+    before, after = old(path), new(path)
+    lines = stat(files.compared(path, before, after))
+    if any(lines.values()):
+        return FileStat(sign, path, lines["+"], lines["-"])
+    return FileStat(sign, path, note=_note(before, after))
+
+
+def _note(old: "Held | None", new: "Held | None") -> str:
+    """What to say of a file that has no changed lines."""
+    contents = [each.content for each in (old, new) if each is not None]
+    if said := next((each for each in contents if isinstance(each, str)), None):
+        return said
+    if any(b"\0" in each for each in contents if isinstance(each, bytes)):
+        return f"Bin {_size(old):,} → {_size(new):,} bytes"
+    kinds = [each.kind for each in (old, new) if each is not None]
+    if "directory" in kinds and len(kinds) == 1:
+        return "an empty directory"
+    return "mode or kind" if len(kinds) == 2 else "empty"
+
+
+def _size(side: "Held | None") -> int:
+    return 0 if side is None else len(side.content)
+
+
+def checkpoint_side(then: "Files | None") -> Side:
+    from hardsave.vault import files
+
+    return lambda path: files.held(then, path)
+
+
+def disk_side(root: Path) -> Side:
+    """Nothing is saved for this."""
+    return lambda path: _on_disk(root, path)
+
+
+def patch(path: str, old: Side, new: Side) -> str:
+    """How a file differs between the two, as lines."""
+    from hardsave.vault import files
+
+    return files.compared(path, old(path), new(path))
 
 
 def patch_back_to(then: "Files | None", root: Path, path: str) -> str:
     """What a file on disk would lose and gain, if a checkpoint's came in its place."""
-    from hardsave.vault import files
-
-    return files.compared(path, _on_disk(root, path), files.held(then, path))
+    return patch(path, disk_side(root), checkpoint_side(then))
 
 
 def _on_disk(root: Path, path: str) -> "Held | None":
     """A file may be replaced while it is read: no link is followed, nothing is awaited."""
     from hardsave.vault.files import Held
-    from hardsave.workspace import reading
+    from hardsave.workspace.filesystem import bounded_read
 
-    directory = reading.open_directory(root)
+    directory = bounded_read.open_directory(root)
     try:
-        found = reading.read_beneath(directory, os.fsencode(path), limit=MAX_DIFF_BYTES)
+        found = bounded_read.read_beneath(directory, os.fsencode(path), limit=MAX_DIFF_BYTES)
     finally:
         os.close(directory)
     here = root / path

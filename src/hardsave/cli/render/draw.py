@@ -113,9 +113,9 @@ def message(one: Message, *, full: bool = False, sign: str = "") -> Iterator[Han
         yield Hanging(lead, text)
 
 
-def message_lines(one: Message) -> Iterator[Text]:
+def message_lines(one: Message, *, sign: str = "") -> Iterator[Text]:
     """The same, each cut to one line."""
-    for lead, text in _with_leads(one, full=False, sign=""):
+    for lead, text in _with_leads(one, full=False, sign=sign):
         yield line(lead, text, cut=True)
 
 

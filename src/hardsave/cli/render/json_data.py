@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hardsave.tasks.stats import TaskEvent
     from hardsave.timeline.diff import FileDiff
     from hardsave.vault.files import GitState, LeftOut
+    from hardsave.vault.not_saved import Checkout
     from hardsave.vault.repository import GitChanges
     from hardsave.vault.restore_plan import FileChanges
 
@@ -149,7 +150,13 @@ def file_changes(found: "FileChanges") -> dict[str, Any]:
         "is_complete": found.is_complete,
         "bytes": found.bytes,
         "git": None if found.git is None else _git_changes(found.git),
+        "not_saved": [each.as_dict() for each in found.not_saved],
+        "checkout": None if found.checkout is None else _checkout(found.checkout),
     }
+
+
+def _checkout(found: "Checkout") -> dict[str, Any]:
+    return {"then": git(found.then), "now": git(found.now), "can_return": found.can_return}
 
 
 def _git_changes(found: "GitChanges") -> dict[str, Any]:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from hardsave.vault.choosing import Kept
+    from hardsave.vault.not_saved import Checkout
     from hardsave.vault.restore_plan import FileChanges
+
+NAMED = 10  # files that were not saved
 
 What = Literal["all", "state", "files"]
 Scope = Literal["mine", "everyone"]
@@ -67,6 +70,7 @@ def plan_lines(plan: Rewind, options: RewindOptions, now: datetime) -> "Iterator
         where = wording.shown(plan.files.workspace)
         yield draw.line(("  files  ", "quiet"), counts, (f"  in {where}", "quiet"))
         yield from draw.file_changes(plan.files)
+        yield from what_stays_behind(plan.files)
     if options.tasks:
         said = wording.count(len(plan.tasks), "task") if plan.tasks else "none"
         yield draw.line(("  tasks  ", "quiet"), f"{said} rolled back")
@@ -99,9 +103,34 @@ def done_lines(done: Rewind, options: RewindOptions) -> "Iterator[Text]":
     if done.files is not None and (done.files or done.files.kept):
         yield draw.line("files as of ", where, f": {done.files}")
         yield from draw.file_changes(done.files, limit=10)
+    if done.files is not None:
+        yield from what_stays_behind(done.files, indent="")
     if done.tasks:
         yield draw.line(f"rolled back {wording.count(len(done.tasks), 'task')}")
         yield from draw.rolled_back(done.tasks, limit=10)
+
+
+def what_stays_behind(
+    found: "FileChanges", *, indent: str = "    ", limit: int = NAMED
+) -> "Iterator[Text]":
+    """What was not saved and does not come back, and the branch that git was on."""
+    from hardsave.cli.render import draw
+
+    for each in found.not_saved[:limit]:
+        said = "does not come back" if each.is_gone else "stays as it is now"
+        path = wording.shown(each.path)
+        yield draw.line((f"{indent}! ", "warning"), f"{path} was not saved and {said}")
+    if len(found.not_saved) > limit:
+        more = f"{len(found.not_saved) - limit:,} more"
+        yield draw.line((f"{indent}! ", "warning"), f"{more} were not saved either")
+    if found.checkout is not None:
+        yield draw.line((f"{indent}! ", "warning"), _branches(found.checkout))
+
+
+def _branches(found: "Checkout") -> str:
+    then, now = (wording.branch(each) for each in (found.then, found.now))
+    said = f"git was on {then}; it is on {now} now"
+    return f"{said}: --git brings it back" if found.can_return else said
 
 
 def patches(plan: Rewind) -> "Iterator[Text]":

@@ -75,3 +75,8 @@ def git(found: "GitState") -> str:
     """`main at 1a2b3c4d5e6f, rebase in progress`."""
     progress = f", {found.in_progress} in progress" if found.in_progress else ""
     return f"{shown(found.branch or 'detached')} at {(found.commit or 'no commit')[:12]}{progress}"
+
+
+def branch(found: "GitState") -> str:
+    """`feature`, or the commit that is checked out without a branch."""
+    return shown(found.branch) if found.branch else (found.commit or "no commit")[:12]

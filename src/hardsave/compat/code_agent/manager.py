@@ -28,7 +28,7 @@ from hardsave.tasks import adding, names, rescue, settings
 from hardsave.tasks.executor import Runner
 from hardsave.tasks.task import view
 from hardsave.vault import projects
-from hardsave.workspace.exclude import keep_out
+from hardsave.workspace.git.exclude_file import keep_out
 
 VERSION = "1.0"
 _PAGE = 500

@@ -20,7 +20,7 @@ from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.objects import depth
 from hardsave.stores import processes
 from hardsave.tasks import names
-from hardsave.workspace.reading import read_path
+from hardsave.workspace.filesystem.bounded_read import read_path
 
 KEYS = {"version", "server_state", "tasks", "current_task", "session_id", "last_update"}
 ENDINGS = ("", ".backup*", ".tmp*", ".damaged*")  # of the file and of what lies beside it

@@ -29,8 +29,8 @@ from hardsave.objects import depth
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
-from hardsave.workspace.exclude import keep_out
-from hardsave.workspace.reading import read_path
+from hardsave.workspace.filesystem.bounded_read import read_path
+from hardsave.workspace.git.exclude_file import keep_out
 
 FEATURES = "feature_list.json"
 PROGRESS = "claude-progress.txt"

@@ -18,7 +18,7 @@ from pathlib import Path
 from hardsave.compat.skill.records import Checkpoint
 from hardsave.logs import log
 from hardsave.objects import depth
-from hardsave.workspace.reading import open_directory, read_beneath
+from hardsave.workspace.filesystem.bounded_read import open_directory, read_beneath
 
 PLACE = ".claude/checkpoints"
 _RECORD = "checkpoint.json"

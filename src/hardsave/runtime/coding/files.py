@@ -15,9 +15,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from hardsave.runtime.coding.text import MAX_SHOWN, Refused, matches, replaced, window
-from hardsave.workspace.beneath import Beneath
 from hardsave.workspace.entries import parent
-from hardsave.workspace.names import TEMPORARY_PREFIX, is_gits_own
+from hardsave.workspace.file_names import TEMPORARY_PREFIX, is_gits_own
+from hardsave.workspace.filesystem.safe_open import Beneath
 
 MAX_FILE = 2 * 1024 * 1024
 MAX_ENTRIES = 500

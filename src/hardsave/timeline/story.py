@@ -1,0 +1,459 @@
+"""The checkpoints of a directory as a story: sessions, what the user said, and what was done. Pure.
+
+    session   a timeline; its title is the first prompt
+    prompt    what the user said. To go back to it is to go back to before it was answered
+    step      one thing that was done: a call of a tool with its result, an answer, a save by hand.
+              One or more checkpoints; to go back to it is to go back to the newest of them
+
+A step holds all checkpoints of a call: from before it, of files while it ran, and from after it. A
+checkpoint that adds nothing to the one before it is no step of its own. One that a user named or
+saved by hand always is, and nothing is added to it.
+
+Prompts and steps belong together by parents, not by numbers: what is saved after a rewind belongs
+to the prompt that was gone back to. What a head is not built on was *left behind*.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from hardsave.tuples import NamedTuple
+
+Phase = Literal["", "prompt", "before", "during", "after", "answer", "end"]
+"""Where in a turn a checkpoint was made: at a prompt, at a call of a tool, at the end."""
+
+Counts = Mapping[str, int]
+"""Files by what became of them: `+`, `~`, `-`; those of a first snapshot stand under no sign."""
+
+
+class Told(NamedTuple):
+    """What a checkpoint tells of the turn that it was made in."""
+
+    prompt: str = ""
+    call: str = ""  # `Bash(rm src/b.py)`
+    call_id: str = ""
+    phase: Phase = ""
+
+
+class Row(NamedTuple):
+    """A checkpoint, as far as a story needs it."""
+
+    id: str
+    timeline: str
+    seq: int
+    number: int  # of its commit
+    created_at: datetime
+    parent: str | None = None
+    kind: str = "automatic"
+    name: str | None = None
+    status: str = "running"
+    description: str = ""
+    told: Told = Told()
+    said: str = ""  # the beginning of its last message
+    messages: int | None = None
+    new_messages: int = 0
+    files: Counts | None = None
+    paths: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()  # what its call did beyond the files of this machine
+    not_captured: int = 0
+    lost: str = ""
+    is_counted: bool = False  # whether it is known what it has added: else its counts say nothing
+
+    @property
+    def is_by_hand(self) -> bool:
+        return self.kind != "automatic" or bool(self.name)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether it adds anything to the one before it; True if that is not known."""
+        return not self.is_counted or self.new_messages != 0 or any((self.files or {}).values())
+
+
+class Step(NamedTuple):
+    """One thing that was done. Its checkpoints stand in the order in which they were made."""
+
+    rows: tuple[Row, ...]
+    text: str  # what was done
+    is_left: bool = False  # behind, by a rewind
+    is_head: bool = False  # whether its timeline stands here
+
+    @property
+    def newest(self) -> Row:
+        """What it is gone back to."""
+        return self.rows[-1]
+
+    @property
+    def is_by_hand(self) -> bool:
+        return self.newest.is_by_hand
+
+    @property
+    def files(self) -> Counts | None:
+        return total(row.files for row in self.rows)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(path for row in self.rows for path in row.paths))
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each for row in self.rows for each in row.outside))
+
+    @property
+    def new_messages(self) -> int:
+        return sum(row.new_messages for row in self.rows)
+
+
+class Prompt(NamedTuple):
+    """What a user said, and the steps that followed, newest first. Without a text: steps that
+    followed no prompt, or one that is older than all that was read."""
+
+    timeline: str
+    text: str
+    before: Row | None  # what it is gone back to; None if that is not known
+    created_at: datetime
+    steps: tuple[Step, ...]
+    is_left: bool = False  # behind, with all its steps
+    is_head: bool = False  # whether its timeline stands at the prompt itself, before all steps
+
+    @property
+    def number(self) -> int:
+        """Of the newest commit that belongs to it."""
+        return max(row.number for row in self._ends)
+
+    @property
+    def files(self) -> Counts | None:
+        return total(step.files for step in self.steps)
+
+    @property
+    def _ends(self) -> Iterator[Row]:
+        if self.before is not None and self.before.timeline == self.timeline:
+            yield self.before
+        yield from (step.newest for step in self.steps)
+
+
+class Session(NamedTuple):
+    """A timeline: its prompts, newest first."""
+
+    timeline: str
+    title: str
+    agent: str
+    prompts: tuple[Prompt, ...]
+
+    @property
+    def newest(self) -> Row:
+        rows = [step.newest for prompt in self.prompts for step in prompt.steps]
+        rows += [prompt.before for prompt in self.prompts if prompt.before is not None]
+        return max(rows, key=lambda row: (row.timeline == self.timeline, row.number))
+
+    @property
+    def step_count(self) -> int:
+        return sum(len(prompt.steps) for prompt in self.prompts)
+
+
+class Head(NamedTuple):
+    """Where a timeline stands."""
+
+    id: str
+    number: int  # of the commit of that checkpoint
+
+
+class Story(NamedTuple):
+    """All sessions, the one that saved last first."""
+
+    sessions: tuple[Session, ...]
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """Of all sessions, newest first."""
+        found = [prompt for session in self.sessions for prompt in session.prompts]
+        return sorted(found, key=lambda prompt: -prompt.number)
+
+    @property
+    def steps(self) -> list[Step]:
+        """Of all sessions, newest first."""
+        found = [step for prompt in self.prompts for step in prompt.steps]
+        return sorted(found, key=lambda step: -step.newest.number)
+
+
+def total(counts: Iterable[Counts | None]) -> Counts | None:
+    """The sum of what became of files; None if there were none."""
+    found: dict[str, int] = {}
+    known = [each for each in counts if each is not None]
+    for each in known:
+        for sign, number in each.items():
+            found[sign] = found.get(sign, 0) + number
+    return found if known else None
+
+
+# What checkpoints tell
+
+
+def read(description: str, metadata: Mapping[str, Any]) -> Told:
+    """What hooks and the daemon have written into a checkpoint, of which nothing else is kept."""
+    hook, tool = metadata.get("hook"), _text(metadata.get("tool"))
+    id = _text(metadata.get("tool_use_id"))
+    if hook == "UserPromptSubmit":
+        return Told(prompt=_behind("before: ", description), phase="prompt")
+    if hook == "PreToolUse":
+        return Told("", as_call(tool + _behind(f"before {tool}", description)), id, "before")
+    if hook in ("PostToolUse", "PostToolBatch"):
+        return Told("", as_call(tool + _behind(f"after {tool}", description)), id, "after")
+    if hook in ("Stop", "SessionEnd"):
+        return Told(phase="answer" if hook == "Stop" else "end")
+    return _of_files(description, metadata)
+
+
+def _of_files(description: str, metadata: Mapping[str, Any]) -> Told:
+    """A checkpoint of files alone, which the daemon has made while a tool ran."""
+    if not description.startswith("during "):
+        return Told()
+    told = metadata.get("changed_by")
+    calls = {
+        _text(call.get("tool_use_id")): None
+        for each in (told if isinstance(told, Sequence) else ())
+        if isinstance(each, Mapping)
+        for call in each.get("calls", ())
+        if isinstance(call, Mapping)
+    }
+    if len(calls) != 1:
+        return Told(phase="during")
+    return Told("", as_call(description.removeprefix("during ")), next(iter(calls)), "during")
+
+
+def _behind(opening: str, description: str) -> str:
+    """What stands behind some words, with which a description begins, or its second part: the
+    first may say what has changed before."""
+    if description.startswith(opening):
+        return description.removeprefix(opening)
+    return description.partition(f"; {opening}")[2]
+
+
+def as_call(text: str) -> str:
+    """`Bash: rm src/b.py` as `Bash(rm src/b.py)`."""
+    tool, colon, target = text.partition(": ")
+    return f"{tool}({target})" if colon else tool
+
+
+def _text(found: object) -> str:
+    return found if isinstance(found, str) else ""
+
+
+# The story
+
+
+def tell(
+    rows: Iterable[Row],
+    heads: Mapping[str, Head] | None = None,
+    titles: Mapping[str, str] | None = None,
+    agents: Mapping[str, str] | None = None,
+) -> Story:
+    """The story of checkpoints, which come in any order. With `heads`, it is told what was left
+    behind; a title that is not given is the text of the first prompt."""
+    ordered = sorted(rows, key=lambda row: row.number)
+    folding = _Folding()
+    for row in ordered:
+        folding.add(row)
+    left = _left_behind(ordered, folding.parents, heads or {})
+    at = {head.id: name for name, head in (heads or {}).items()}
+    prompts: dict[str, list[Prompt]] = {}
+    for each in folding.prompts:
+        if each.before is not None or each.steps:
+            prompts.setdefault(each.timeline, []).append(
+                each.told(folding.ends | at.keys(), at, left)
+            )
+    sessions = []
+    for name, found in prompts.items():
+        first = next((each.text for each in found if each.text), "")
+        newest_first = tuple(sorted(found, key=lambda prompt: -prompt.number))
+        title, agent = (titles or {}).get(name) or first, (agents or {}).get(name, "")
+        sessions.append(Session(name, title, agent, newest_first))
+    return Story(tuple(sorted(sessions, key=lambda each: -each.prompts[0].number)))
+
+
+class _Prompt:
+    """A prompt that is still being told."""
+
+    def __init__(self, timeline: str, text: str, before: Row | None, asked: Row | None) -> None:
+        self.timeline, self.text = timeline, text
+        self.before, self.asked = before, asked
+        self.is_awaited = False  # a hook has told it, and no checkpoint has it yet
+        self.steps: list[list[Row]] = []
+
+    def told(self, ends: set[str], heads: Mapping[str, str], left: set[str]) -> Prompt:
+        parts = [part for rows in self.steps for part in _cut(rows, ends)]
+        steps = [_step(part, heads, left) for part in parts]
+        newest_first = sorted(steps, key=lambda step: -step.newest.number)
+        first = self.asked or self.steps[0][0]
+        return Prompt(
+            self.timeline,
+            self.text,
+            self.before,
+            first.created_at,
+            tuple(newest_first),
+            is_left=all(step.is_left for step in steps) if steps else first.id in left,
+            is_head=self.before is first and heads.get(first.id) == self.timeline,
+        )
+
+
+class _Branch:
+    """Checkpoints of one timeline of which each is the parent of the next."""
+
+    def __init__(self, prompt: _Prompt) -> None:
+        self.prompt = prompt
+        self.tip = ""
+        self.last: list[Row] | None = None  # the step of the tip, if it is one
+        self.calls: dict[str, list[Row]] = {}  # the step of each call
+
+
+class _Folding:
+    """Puts one checkpoint after the other into its step and its prompt."""
+
+    def __init__(self) -> None:
+        self.prompts: list[_Prompt] = []
+        self.ends: set[str] = set()  # checkpoints that something else was saved on top of as well
+        self.parents: dict[str, str] = {}  # as far as they were read
+        self._branches: dict[str, _Branch] = {}  # by checkpoint
+        self._prompts: dict[str, _Prompt] = {}
+        self._rows: dict[str, Row] = {}
+        self._last: dict[str, str] = {}  # by timeline
+
+    def add(self, row: Row) -> None:
+        branch = self._branch_of(row)
+        self._rows[row.id], self._branches[row.id] = row, branch
+        if not self._is_prompt(row, branch):
+            self._add_step(row, branch)
+        self._prompts[row.id] = branch.prompt
+        branch.tip = self._last[row.timeline] = row.id
+
+    def _branch_of(self, row: Row) -> _Branch:
+        """One whose parent was dropped goes on from the one before it."""
+        parent = row.parent if row.parent in self._rows else self._last.get(row.timeline)
+        if parent is None:
+            return _Branch(self._begin(row.timeline))
+        self.parents[row.id] = parent
+        branch, prompt = self._branches[parent], self._prompts[parent]
+        is_same = prompt.timeline == row.timeline
+        if is_same and branch.tip == parent:
+            return branch
+        self.ends.add(parent)
+        return _Branch(prompt if is_same else self._begin(row.timeline))
+
+    def _begin(
+        self, timeline: str, text: str = "", before: Row | None = None, asked: Row | None = None
+    ) -> _Prompt:
+        self.prompts.append(_Prompt(timeline, text, before, asked))
+        return self.prompts[-1]
+
+    def _is_prompt(self, row: Row, branch: _Branch) -> bool:
+        """Begin a prompt, if a checkpoint is the first to have it; whether it is nothing else."""
+        text, phase = row.told.prompt, row.told.phase
+        if not text or row.is_by_hand:
+            return False
+        if branch.prompt.is_awaited and phase != "prompt" and _is_same(text, branch.prompt.text):
+            branch.prompt.is_awaited = False
+            return False
+        is_alone = phase == "prompt" or (_is_same(row.said, text) and not row.told.call)
+        parent = self._rows.get(self.parents.get(row.id, ""))
+        before = row if is_alone or parent is None else parent
+        branch.prompt = self._begin(row.timeline, text, before, row)
+        branch.prompt.is_awaited = phase == "prompt"
+        branch.last, branch.calls = None, {}
+        return branch.prompt.before is row
+
+    def _add_step(self, row: Row, branch: _Branch) -> None:
+        step = None if row.is_by_hand else _step_of(row, branch)
+        if step is None:
+            step = []
+            branch.prompt.steps.append(step)
+        step.append(row)
+        branch.last = step
+        if row.told.call_id and not row.is_by_hand:
+            branch.calls[row.told.call_id] = step
+
+
+def _step_of(row: Row, branch: _Branch) -> list[Row] | None:
+    """The step that a checkpoint belongs to, if it is there already."""
+    told, last = row.told, branch.last
+    if told.call_id in branch.calls:
+        return branch.calls[told.call_id]
+    if last is None or last[-1].is_by_hand:
+        return None
+    if told.call_id:  # files that were saved while it ran, before it was known
+        is_open = all(each.told.phase == "during" and not each.told.call_id for each in last)
+        return last if is_open else None
+    if told.phase == "after":  # several calls that have ended together
+        return last if any(each.told.call for each in last) else None
+    is_end = told.phase == "end" and not row.is_counted
+    return last if is_end or not row.has_news else None
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two texts are the same, each of which may be cut."""
+    first, second = (" ".join(text.split()).rstrip("…. ") for text in (one, other))
+    shorter, longer = sorted((first, second), key=len)
+    return bool(shorter) and longer.startswith(shorter)
+
+
+def _cut(rows: Sequence[Row], ends: set[str]) -> Iterator[list[Row]]:
+    """A step as the parts that can be told apart: where a timeline stands or branches off, the rest
+    is a step of its own."""
+    part: list[Row] = []
+    for row in rows:
+        part.append(row)
+        if row.id in ends:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _step(rows: Sequence[Row], heads: Mapping[str, str], left: set[str]) -> Step:
+    newest = rows[-1]
+    return Step(
+        tuple(rows), _text_of(rows), newest.id in left, heads.get(newest.id) == newest.timeline
+    )
+
+
+def _text_of(rows: Sequence[Row]) -> str:
+    """What was done: the call; else what was said; else what its checkpoint says of itself."""
+    newest = rows[-1]
+    if newest.is_by_hand:
+        return newest.description or newest.said or _changed(newest)
+    for row in rows:
+        if row.told.call and row.told.call_id:
+            return row.told.call
+    return next((text for text in map(_own_text, rows) if text), "")
+
+
+def _own_text(row: Row) -> str:
+    """Hooks say in a description what kind of call they were made for: what was said tells more."""
+    said = row.said if row.new_messages or row.told.phase == "answer" else ""
+    words = (row.description, said) if row.told.phase == "" else (said, row.description)
+    return row.told.call or words[0] or words[1] or _changed(row)
+
+
+def _changed(row: Row) -> str:
+    return ", ".join(row.paths)
+
+
+def _left_behind(
+    rows: Sequence[Row], parents: Mapping[str, str], heads: Mapping[str, Head]
+) -> set[str]:
+    """Checkpoints that the head of their timeline is not built on. If the head is none of these
+    checkpoints and older than all, that is each of them; else it is not known."""
+    known = {row.id for row in rows}
+    oldest: dict[str, int] = {}
+    for row in rows:
+        oldest.setdefault(row.timeline, row.number)
+    built_on: dict[str, set[str]] = {}
+    for name, head in heads.items():
+        at: str | None = head.id
+        found = built_on.setdefault(name, set())
+        while at in known and at not in found:
+            found.add(at)
+            at = parents.get(at)
+        if not found and head.number > oldest.get(name, 0):
+            del built_on[name]
+    return {
+        row.id for row in rows if row.timeline in built_on and row.id not in built_on[row.timeline]
+    }

@@ -1,0 +1,1 @@
+"""Looking at files that may be anything: no link is followed, no read is endless."""

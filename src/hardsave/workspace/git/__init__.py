@@ -1,0 +1,1 @@
+"""A git repository read as data: git itself is never run."""

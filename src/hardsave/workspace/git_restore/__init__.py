@@ -1,0 +1,1 @@
+"""A repository brought back to a stored position, without running git."""

@@ -1,0 +1,1 @@
+"""Which files are ignored: git's rules, over plain data."""

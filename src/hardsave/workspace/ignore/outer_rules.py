@@ -1,0 +1,58 @@
+"""The ignore rules that reach a workspace from outside of it, as plain data.
+
+They are the user's own excludes, the repository's, and the ignore files of directories above. No
+snapshot has them, so a capture notes them down: a restore leaves alone what they ignored then.
+"""
+
+from collections.abc import Callable, Sequence
+
+from hardsave.tuples import NamedTuple
+from hardsave.workspace.ignore import rules as ignore
+from hardsave.workspace.ignore.rules import RootRules, Rules
+
+
+class Outside(NamedTuple):
+    """Contents of ignore files; those that say nothing are empty."""
+
+    inside: bytes = b""  # where in its repository the workspace lies; empty: at its top, or in none
+    excludes: tuple[bytes, ...] = ()
+    above: tuple[tuple[bytes, ...], ...] = ()  # of each directory, from the repository's top down
+
+    @property
+    def is_nothing(self) -> bool:
+        return not self.inside and not any(self.excludes)
+
+    def rules(self) -> RootRules | None:
+        """Those of the workspace's top directory; None if they ignore the workspace itself."""
+        if not self.above:
+            return self._at_top
+        *names, last = self.inside.split(b"/")
+        rules = self._at_top(self.above[0])
+        for name, patterns in zip(names, self.above[1:], strict=True):
+            if rules.match(name, True):
+                return None
+            rules = rules.enter(name, patterns)
+        return None if rules.match(last, True) else _entering(rules.enter, last)
+
+    def _at_top(self, patterns: Sequence[bytes]) -> Rules:
+        return ignore.root_rules(exclude_files=self.excludes, patterns=patterns)
+
+    def below(self, tracked: frozenset[bytes]) -> frozenset[bytes]:
+        """Of the paths that git tracks, those in the workspace, relative to it."""
+        if not self.inside:
+            return tracked
+        start = self.inside + b"/"
+        return frozenset(path[len(start) :] for path in tracked if path.startswith(start))
+
+
+def meant(content: bytes) -> bytes:
+    """The content of an ignore file, if it says anything: git fills new ones with comments."""
+    if all(line.startswith(b"#") or not line.strip(b" \r") for line in content.split(b"\n")):
+        return b""
+    from hardsave.workspace.ignore.patterns import parse  # which takes a while to load
+
+    return content if parse(content) else b""
+
+
+def _entering(enter: Callable[[bytes, Sequence[bytes]], Rules], name: bytes) -> RootRules:
+    return lambda patterns: enter(name, patterns)

@@ -1,0 +1,1 @@
+"""What lies in a workspace now, and which files have to be read."""

@@ -1,0 +1,1 @@
+"""Files and directories as objects, and the differences between two snapshots."""

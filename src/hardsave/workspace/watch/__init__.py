@@ -1,0 +1,1 @@
+"""What may have changed in a workspace, as the kernel tells it."""
