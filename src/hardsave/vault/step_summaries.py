@@ -19,7 +19,7 @@ from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from hardsave.vault.capturing import Taken
-    from hardsave.workspace.content import Fetch
+    from hardsave.workspace.snapshot.content import Fetch
 
 Append = Callable[[dict[Any, Any]], tuple[Hash, Out]]
 
@@ -152,7 +152,7 @@ def of_files(taken: "Taken", before: Told, fetch: "Fetch") -> tuple[FileCounts, 
         return FileCounts(added=total, total=total), ()
     old = taken.known.get(before.snapshot)
     if old is None:
-        from hardsave.workspace import capture
+        from hardsave.workspace.snapshot import capture
 
         old = capture.read(before.snapshot, fetch).snapshot
     signs, more = ({}, 0) if old == taken.snapshot else _differences(taken, old, fetch)
@@ -167,8 +167,8 @@ def of_files(taken: "Taken", before: Told, fetch: "Fetch") -> tuple[FileCounts, 
 def _differences(taken: "Taken", old: Hash, fetch: "Fetch") -> tuple[dict[bytes, int], int]:
     """Paths that differ from a snapshot: 1 is added, 0 changed, -1 removed; and how many files
     there are more than in it."""
-    from hardsave.workspace import compare, content, directory
     from hardsave.workspace.entries import DIRECTORY, parent
+    from hardsave.workspace.snapshot import compare, content, directory
 
     near = content.overlay(taken.objects, fetch)
     then, now = directory.read_snapshot(old, near), directory.read_snapshot(taken.snapshot, near)
