@@ -21,6 +21,7 @@ from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
+from hardsave.objects.view import plain, view
 from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
 from hardsave.stores.ledger import Fence, Work
 from hardsave.tasks import current
@@ -474,19 +475,28 @@ class Saving:
                 return News()
             count = len(items)
             new = count - (before.messages or 0)
-            said, prompt = last_of(items, new, limit, self._plain)
-            return News(count, new, said, prompt)
+            return News(count, new, *last_of(items, new, limit, self._plain))
+        same = News(before.messages, 0, before.said, tools=before.tools)
         if form == "carried":
-            return News(before.messages, 0, before.said)
+            return same
         if form == "grown":
             heard.note(state)
         if heard.key is None or not isinstance(memory, Growth):
-            return News(before.messages, 0, before.said)
+            return same
         count = memory.length(heard.key, out) or 0
         goes_on = form == "grown" or state.goes_on
         new = heard.new if goes_on else count - (before.messages or 0)
-        said, prompt = last_of(heard.items, heard.new, limit, self._plain)
-        return News(count, new, said or (before.said if goes_on else ""), prompt)
+        said, prompt, tools = last_of(heard.items, heard.new, limit, self._plain)
+        if not said and goes_on:
+            called = before.tools if before.tools is not None else self._tools_of_head()
+            said = f"after {called}" if called else before.said
+        return News(count, new, said, prompt, tools)
+
+    def _tools_of_head(self) -> str:
+        """The tools that the last message of the head calls, whose results are all that is new."""
+        root = self._grown_on
+        items = None if root is None else of_state(view(self._context.objects.reader, root))
+        return last_of([plain(items[-1])], 0, LINE, self._plain).tools if items else ""
 
     def _plain(self, message: Any) -> Any:
         """A message as it is read again, without secrets."""

@@ -34,9 +34,10 @@ class Told(NamedTuple):
     said: str = ""
     files: int | None = None  # how many; None: not known
     snapshot: bytes | None = None  # the capture that they are in
+    tools: str | None = None  # that the last message calls; None: not known
 
 
-NOTHING = Told()
+NOTHING = Told(tools="")
 
 
 class News(NamedTuple):
@@ -46,6 +47,15 @@ class News(NamedTuple):
     new: int = 0
     said: str = ""
     prompt: str = ""
+    tools: str | None = ""  # that the last message calls; None: not known
+
+
+class Spoken(NamedTuple):
+    """What the last messages say."""
+
+    said: str
+    prompt: str
+    tools: str
 
 
 class Heard:
@@ -99,12 +109,11 @@ def of_state(state: Any) -> Sequence[Any] | None:
     return None
 
 
-def last_of(
-    items: Sequence[Any], new: int, limit: int, plain: Callable[[Any], Any]
-) -> tuple[str, str]:
-    """What was said last, and the last prompt among so many new messages, on one line each. `plain`
-    makes data of messages that are objects, and takes secrets out of them."""
-    said, prompt = "", ""
+def last_of(items: Sequence[Any], new: int, limit: int, plain: Callable[[Any], Any]) -> Spoken:
+    """What was said last, the last prompt among so many new messages, both on one line, and which
+    tools the last message calls. `plain` makes data of messages that are objects, and takes secrets
+    out of them."""
+    said = prompt = tools = ""
     has_result = False
     last = len(items) - 1
     for at in range(last, max(len(items) - max(min(new, _MANY), _LAST), 0) - 1, -1):
@@ -115,12 +124,18 @@ def last_of(
         read = _read(plain(item))
         if read is None:
             continue
+        if at == last and read.calls:
+            tools = _tools(read)
         if is_recent:
             said = line(_said(read, has_result), limit)
             has_result = has_result or bool(read.results)
         if is_new and not prompt and read.role == "user":
             prompt = line(read.text, limit)
-    return said, prompt
+    return Spoken(said, prompt, tools)
+
+
+def _tools(read: messages.Message) -> str:
+    return ", ".join(call.tool for call in read.calls)
 
 
 def _read(item: Any) -> messages.Message | None:
@@ -134,7 +149,7 @@ def _read(item: Any) -> messages.Message | None:
 def _said(read: messages.Message, has_result: bool) -> str:
     """Results of tools say little but whose they are."""
     if has_result and read.calls:
-        return f"after {', '.join(call.tool for call in read.calls)}"
+        return f"after {_tools(read)}"
     if read.text.strip():
         return read.text
     if read.calls:
@@ -193,11 +208,12 @@ def summed(
 ) -> tuple[bytes, Told]:
     """The bytes of the row, and what the next save has to know of them."""
     if given is None and taken is None:
-        return step_summary.packed([*news]), Told(news.messages, news.said)
+        told = Told(news.messages, news.said, tools=news.tools)
+        return step_summary.packed([*news[:4]]), told
     given = given if given is not None else StepSummary(prompt=news.prompt)
     if taken is None:
         summary = _spoken(given, news)
-        return step_summary.encode(summary), Told(news.messages, news.said)
+        return step_summary.encode(summary), Told(news.messages, news.said, tools=news.tools)
     counts, paths = of_files(taken, before, fetch)
     summary = _spoken(given, news).replace(
         files=counts,
@@ -205,7 +221,7 @@ def summed(
         not_captured=len(taken.not_captured),
         lost=taken.lost,
     )
-    told = Told(news.messages, news.said, counts.total, taken.address)
+    told = Told(news.messages, news.said, counts.total, taken.address, news.tools)
     return step_summary.encode(summary), told
 
 

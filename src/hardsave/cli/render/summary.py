@@ -69,7 +69,9 @@ class Summaries:
     def of(self, one: Checkpoint) -> Summary:
         """As it was kept when it was saved; of an older checkpoint, as its state and files tell."""
         kept = one.summary
-        return self._computed(one) if kept is None else _of_kept(kept)
+        if kept is None:
+            return self._computed(one)
+        return _of_kept(kept, is_root=one.parent is None)
 
     def _computed(self, one: Checkpoint) -> Summary:
         parent = self.parent(one)
@@ -87,21 +89,21 @@ class Summaries:
         )
 
 
-def _of_kept(kept: StepSummary) -> Summary:
+def _of_kept(kept: StepSummary, *, is_root: bool) -> Summary:
     return Summary(
         messages=kept.messages,
         new_messages=kept.new_messages,
         last=wording.line(kept.said),
-        files=None if kept.files is None else _counts(kept.files, kept.paths),
+        files=None if kept.files is None else _counts(kept.files, kept.paths, is_root=is_root),
         paths=kept.paths,
         not_captured=kept.not_captured,
         lost=kept.lost,
     )
 
 
-def _counts(files: FileCounts, paths: Sequence[str]) -> dict[str, int]:
+def _counts(files: FileCounts, paths: Sequence[str], *, is_root: bool) -> dict[str, int]:
     """A first one, of which all files are new, names none of them."""
-    if not paths and files.added:
+    if not paths and (files.added or is_root):
         return {"": files.total}
     return {"+": files.added, "~": files.changed, "-": files.removed}
 
