@@ -74,9 +74,9 @@ def own_vault(project: Path, told: Mapping[str, str]) -> Iterator[hardsave.Vault
     """The one that a project's hooks save in, opened for this. Only for a process that does nothing
     else. None is made for what would not be saved in it: a command that is typed in a directory
     below would be sent there."""
-    from hardsave.workspace.scan.scanner import refuse_what_is_too_wide  # which comes with a save
+    from hardsave.workspace.scan.scanner import refuse_home_directory  # which comes with a save
 
-    refuse_what_is_too_wide(os.fsencode(project))
+    refuse_home_directory(os.fsencode(project))
     os.chdir(project)
     if config.STORE_VARIABLE not in told:
         os.environ.pop(config.STORE_VARIABLE, None)

@@ -49,7 +49,7 @@ from hardsave.vault.operations import Effects
 from hardsave.vault.pin import Pin
 
 if TYPE_CHECKING:
-    from hardsave.workspace.snapshot import text_removal as rewriting
+    from hardsave.workspace.snapshot.text_removal import TextRemoval
 
 REPLACEMENT = "[purged]"
 MIN_TEXT = 4  # characters: anything shorter is in half of all words
@@ -351,20 +351,19 @@ class _Files:
         self._context = context
         self._pin = Pin(context, "purge")
         self._texts = (old, new)
-        self._rewriting: rewriting.Rewriting | None = None
+        self._removal: TextRemoval | None = None
         self._batch: dict[Hash, bytes] = {}
         self._bytes = 0
 
     def without(self, address: Hash) -> Hash:
-        if self._rewriting is None:
-            from hardsave.workspace.snapshot import (
-                text_removal as rewriting,  # with all that files need
-            )
+        if self._removal is None:
+            # Which loads all that files need.
+            from hardsave.workspace.snapshot.text_removal import TextRemoval
 
             fetch = self._context.objects.fetch
-            self._rewriting = rewriting.Rewriting(*self._texts, fetch, self._put)
+            self._removal = TextRemoval(*self._texts, fetch, self._put)
             self._pin.put({})  # from here on, nothing goes that is found to be there
-        return self._rewriting.capture(address)
+        return self._removal.capture(address)
 
     def _put(self, address: Hash, data: bytes) -> None:
         self._batch[address] = data

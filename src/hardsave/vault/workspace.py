@@ -28,7 +28,7 @@ from hardsave.vault.place import Place
 from hardsave.vault.rewind import Rewind
 from hardsave.vault.settling import settled
 from hardsave.workspace.git.uncommitted import dirty
-from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.scan.git_context import GitContext
 from hardsave.workspace.scan.result import Scan
 
 
@@ -202,7 +202,7 @@ class Workspace:
         return f"<workspace {os.fspath(self.path)!r}>"
 
 
-def _unsaved(around: Surroundings, scan: Scan) -> WorkspaceStatus:
+def _unsaved(around: GitContext, scan: Scan) -> WorkspaceStatus:
     """Everything is new: then nothing has to be read."""
     paths = [*scan.files(), *[path for path in scan.directories() if path]]
     left_out = left_out_of(sorted(scan.not_captured))

@@ -13,7 +13,7 @@ import hardsave
 from hardsave.agents import events, sessions
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex.spec import CODEX
-from hardsave.agents.conversation import resume
+from hardsave.agents.conversation import Place, resume
 from hardsave.agents.spec import AgentSpec
 from hardsave.daemon import running_agents, transcripts
 from hardsave.daemon.calls import CallLog
@@ -313,7 +313,7 @@ def test_a_call_that_was_under_way_has_no_result_even_if_one_came_later(stage: S
     after, midst = stage.line.checkpoints()
     told = []
     for each in (midst, after):
-        back = resume(each.state, each.metadata, stage.environment, "t")
+        back = resume(each.state, each.metadata, stage.environment, Place("t"))
         assert back is not None
         assert back.session is not None
         told.append((back.why, (stage.place / f"{back.session}.jsonl").read_text()))

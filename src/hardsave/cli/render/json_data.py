@@ -1,6 +1,6 @@
 """Results of the library as plain data, ready for JSON. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,14 @@ def left_out(paths: "Sequence[LeftOut]") -> list[dict[str, str]]:
 
 def files(found: "FileDiff") -> dict[str, list[str]]:
     return {key: list(paths) for key, paths in found.as_dict().items()}
+
+
+def counts(found: Mapping[str, int] | None) -> dict[str, int] | None:
+    """How many files were added, changed and removed; of a first snapshot how many there are."""
+    if found is None:
+        return None
+    words = (("+", "added"), ("~", "changed"), ("-", "removed"), ("", "first"))
+    return {word: found.get(sign, 0) for sign, word in words}
 
 
 def operation(one: "Operation") -> dict[str, Any]:

@@ -112,19 +112,25 @@ class Output:
         """Whether to go on. Without a terminal to ask on, and without --yes: `Misuse`."""
         return yes or self.ask(question, {"y": "yes", "n": "no"}, what=what) == "y"
 
-    def ask(self, question: str, answers: dict[str, str], *, what: str) -> str:
-        """One of the answers, by its first letter; the last one if the answer is empty."""
+    def ask(
+        self, question: str, answers: dict[str, str], *, what: str, default: str | None = None
+    ) -> str:
+        """One of the answers, by its first letter. Enter alone is the default, or else the last
+        one; the end of input is always the last one."""
         if not self.can_ask:
             raise Misuse(f"{what} asks first, and there is no terminal to answer on; add --yes")
-        default = list(answers)[-1]
-        shown = ", ".join(f"{word} ({key})" for key, word in answers.items())
+        last = list(answers)[-1]
+        shown = ", ".join(
+            f"{word} ({key}, Enter)" if key == default else f"{word} ({key})"
+            for key, word in answers.items()
+        )
         while True:
             self.messages.print(f"{question} {shown} ", end="", style="bold")
             self.messages.file.flush()
             line = sys.stdin.readline()
-            given = line.strip().lower()[:1] or default
+            given = line.strip().lower()[:1] or default or last
             if given in answers or not line:
-                return given if line else default
+                return given if line else last
 
     # Long work
 

@@ -34,7 +34,7 @@ Numbered = tuple[int, Step]
 
 
 def in_portions(writes: Iterable[Numbered]) -> Iterator[list[Numbered]]:
-    """Those whose contents are fetched together."""
+    """Split writes into groups whose contents are fetched together."""
     some: list[Numbered] = []
     total = 0
     for number, step in writes:
@@ -49,7 +49,7 @@ def in_portions(writes: Iterable[Numbered]) -> Iterator[list[Numbered]]:
 
 
 def with_small(some: Iterable[Numbered], fetch: Fetch) -> Fetch:
-    """A fetch that has the small contents of a portion already."""
+    """A fetch that has fetched the small contents of a group already."""
     wanted = {
         step.after.hash
         for _, step in some
@@ -64,7 +64,7 @@ def with_small(some: Iterable[Numbered], fetch: Fetch) -> Fetch:
 
 
 def fill(file: int, entry: Entry, fetch: Fetch) -> None:
-    """Long runs of zeros become holes again."""
+    """Write a content into an open file. Long runs of zeros become holes again."""
     assert entry.hash is not None
     at = 0
     for part in content.read(entry.hash, entry.size, fetch):
@@ -82,7 +82,7 @@ def _write_at(file: int, data: bytes, at: int) -> None:
 
 
 def copy_attributes(old: int, new: int) -> None:
-    """From one open file to another. The mode has to be set after it: this may change it."""
+    """From one open file to another. Set the mode afterwards: `chown` may change it."""
     before, after = os.fstat(old), os.fstat(new)
     for owner, group in ((before.st_uid, before.st_gid), (-1, before.st_gid)):
         if (before.st_uid, before.st_gid) == (after.st_uid, after.st_gid):
@@ -99,7 +99,7 @@ def copy_attributes(old: int, new: int) -> None:
 
 
 def synced(files: Sequence[int]) -> list[OSError | None]:
-    """Sync open files; what went wrong with each."""
+    """Sync open files. Returns the error of each, or None."""
     if len(files) <= _FEW_SYNCS:
         return [_synced(file) for file in files]
     from concurrent.futures import ThreadPoolExecutor  # most restores are small

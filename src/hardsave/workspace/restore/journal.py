@@ -1,4 +1,4 @@
-"""The written word about a restore: what it will do, before it does anything.
+"""The journal of a restore: what it will do, written before it does anything.
 
 The journal lies outside of the workspace. It is there, whole and on the disk, before the
 first file is touched, and goes when the last one is safe: as long as it exists, a restore has

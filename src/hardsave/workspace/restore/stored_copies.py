@@ -1,5 +1,5 @@
-"""Whether what is about to go could come back: its stored copy is read before its only good one
-is replaced or removed."""
+"""Checks that files which a restore replaces or removes could come back: their stored copies are
+read before."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from hardsave.workspace.snapshot.content import PART_BYTES, Fetch
 _AT_ONCE = 64  # of at most `PART_BYTES` each
 
 
-def lacking(steps: Iterable[Step], fetch: Fetch) -> list[bytes]:
+def without_sound_copy(steps: Iterable[Step], fetch: Fetch) -> list[bytes]:
     """Paths of files that steps take away, and of which no sound copy is stored."""
     going = {step.path: step.before for step in steps if _loses_content(step)}
     sizes = {each.hash: each.size for each in going.values() if each and each.hash}
