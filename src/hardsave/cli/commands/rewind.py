@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hardsave import Checkpoint, Rewind, Timeline, config
-from hardsave.cli import going_on
+from hardsave.cli import going_on, past
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, rewind_plan, times, wording
+from hardsave.cli.render import json_data, rewind_plan, wording
 from hardsave.cli.render.rewind_plan import RewindOptions
 from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
@@ -89,6 +89,8 @@ def rewind(
             return _nothing_done(session)
         ref, options = chosen
     target = _target(session, ref, status, before)
+    if ref is None:
+        options = past.whole_directory(session, options, target)
     line = _timeline_of(session, target)
     options = _with_relative_paths(
         session, _after_a_move(session, options, line, target), line, target
@@ -298,9 +300,7 @@ def _target(
         if status is not None or before is not None:
             raise Misuse("give a REF, or --status and --before, not both")
         return session.look_up(ref)  # --timeline says which timeline goes there
-    moment = None if before is None else times.moment(before, session.now)
-    found = session.line.rewind(status=status, before=moment, what="state", dry_run=True)
-    return found.target
+    return past.target(session, status, before)
 
 
 def _timeline_of(session: Session, target: Checkpoint) -> Timeline:
