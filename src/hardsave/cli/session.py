@@ -183,8 +183,19 @@ class Session:
                 files = newest[0].files if newest else None
                 where = None if files is None else self.moved(files.workspace)
                 number = record_of(newest[0]).number if newest else 0
-                at = head.id, record_of(head).number
-                found.append(TimelineState(line.name, head.status, number, where, *at))
+                last = newest[0] if newest else head
+                found.append(
+                    TimelineState(
+                        line.name,
+                        head.status,
+                        number,
+                        where,
+                        head=head.id,
+                        head_number=record_of(head).number,
+                        seq=newest[0].seq if newest else 0,
+                        updated_at=last.created_at,
+                    )
+                )
         return found
 
     @property

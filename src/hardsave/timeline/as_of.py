@@ -1,5 +1,5 @@
-"""Where a directory was at a moment: at what was saved in it last, on any timeline, unless a rewind,
-an undo or a redo came after that. Pure.
+"""Where a directory was at a moment: at what was saved in it last, on any timeline, unless a
+rewind, an undo or a redo came after that. Pure.
 """
 
 from collections.abc import Callable, Iterable
