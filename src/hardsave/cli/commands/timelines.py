@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     """,
 )
 def list_(session: Session) -> None:
-    """List the sessions and other timelines, the last updated first."""
+    """List sessions and other timelines, the last updated first."""
     found = sorted(session.all_timelines, key=lambda each: (each.updated_at, each.name))[::-1]
     session.out.result(
         lambda: [_data(session, each) for each in found], lambda: _lines(session, found)
