@@ -41,11 +41,8 @@ def two_sessions(project: Path, clock: Clock) -> Path:
                 clock.minutes_ago = at
                 (project / "a.txt").write_text(f"{name} {at} minutes ago")
                 status = "passed" if at in (40, 25) else "ended"
-                prompt = f"before: The prompt of {name[:5]}"
-                about = {"hook": "UserPromptSubmit"} if at > 50 else {}
-                vault.timeline(name).save(
-                    {}, workspace=".", status=status, description=prompt, metadata=about
-                )
+                title = f"The prompt of {name[:5]}"
+                vault.timeline(name).save({}, workspace=".", status=status, title=title)
     clock.minutes_ago = 0
     return project
 
@@ -98,7 +95,10 @@ def test_what_is_there_is_saved_first_and_whose_files_change_is_told(
     (two_sessions / "a.txt").write_text("not saved yet")
     ran = run("rewind", "--before", "28m", "--yes")
     assert ran.code == 0, ran
-    assert "what these have changed here since goes back, too, and stays saved: prompt-" in ran.err
+    assert (
+        "what these have changed here since goes back, too, and stays saved: prompt-codex"
+        in ran.err
+    )
     assert FIRST not in ran.out + ran.err
     assert SECOND not in ran.out + ran.err
     assert run("undo").code == 0
