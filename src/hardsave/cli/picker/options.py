@@ -90,6 +90,7 @@ class _Making:
                 _searched(prompt.text, f":{before.seq}"),
                 self._names.has_files(before),
                 mark=_mark(prompt),
+                has_steps=bool(prompt.steps),
             )
         )
         said = [("prompt", prompt.text)]
