@@ -149,6 +149,8 @@ class Stats(Record):
     tasks: int = 0
     """How many are in the ledger. A store leaves it at 0; the vault fills it in."""
     own_bytes: int = 0
+    object_bytes: int = 0
+    """How long the objects are together, before they are compressed."""
 
 
 class Report(Record):

@@ -305,6 +305,7 @@ class MemoryStore:
                 objects=len(tenant.objects),
                 disk_bytes=sum(len(data) for objects in every for data in objects.values()),
                 own_bytes=sum(map(len, tenant.objects.values())),
+                object_bytes=sum(map(len, tenant.objects.values())),
             )
 
     def sync(self) -> None:

@@ -161,7 +161,8 @@ class Scan(NamedTuple):
 
 
 def directory_stamp(status: os.stat_result, start_ns: int) -> bytes:
-    """What a directory's list of names goes with; one that proves nothing matches nothing."""
+    """The stamp of a directory: while it is the same, so is the list of names. `NO_STAMP`, which
+    matches nothing, if it is too young to prove that."""
     if may_change_unseen(status.st_mtime_ns, status.st_ctime_ns, start_ns):
         return NO_STAMP
     try:
@@ -194,12 +195,12 @@ def words(values: list[int]) -> bytes:
 
 
 def bytes_of(stamps: bytes, files: int) -> int:
-    """How long the files are together whose stamps stand first in `stamps`."""
+    """The sum of the sizes of the files whose stamps stand first in `stamps`."""
     return sum(array("Q", stamps[: files * STAMP_BYTES])[:: STAMP_BYTES // 8])
 
 
 def sizes_and_modes(stamps: bytes, files: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Of the files whose stamps stand first in `stamps`."""
+    """The columns of sizes and modes of the files whose stamps stand first in `stamps`."""
     values, width = array("Q", stamps[: files * STAMP_BYTES]), STAMP_BYTES // 8
     return values[::width], values[width - 1 :: width]
 
@@ -218,7 +219,7 @@ def changed_since(known: CachedDirectory, stamps: bytes) -> list[int]:
 
 
 def to_read(known: CachedDirectory | None, files: Sequence[bytes], stamps: bytes) -> list[int]:
-    """Numbers of the files of a listed directory that the last scan does not know."""
+    """Numbers of the files of a listed directory that the last scan does not have, or not so."""
     if known is None:
         return list(range(len(files)))
     before = {name: known.file_stamp(at) for at, name in enumerate(known.files)}
