@@ -36,6 +36,7 @@ class CheckpointRecord(NamedTuple):
     task: str | None = None  # whose attempt saved it, if one did
     generation: int = 0  # of that task
     attempt: int = 0  # which one of that generation, from 1
+    summary: bytes | None = None  # what is new in it, for lists; see `timeline.step_summary`
     hidden: int = 0  # above 0: by which commit; the store fills it in
 
     @property
@@ -78,6 +79,7 @@ class TimelineRecord(NamedTuple):
     created_at: int
     origin: Id | None  # the checkpoint it was forked from
     is_deleted: bool = False  # not listed, until something is saved on it again
+    title: str = ""  # its first prompt, for people
 
 
 class TaskRecord(NamedTuple):

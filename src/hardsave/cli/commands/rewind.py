@@ -50,7 +50,7 @@ _NAMED = 20  # paths that a message names
     type=click.Path(),
     help="Only this file or directory, seen from here; repeatable.",
 )
-@click.option("--mine", is_flag=True, help="Only what this timeline saved first.")
+@click.option("--mine", is_flag=True, help="Only what this session has changed.")
 @click.option("--everyone", is_flag=True, help="What other timelines did, too.")
 @click.option(
     "--into",

@@ -15,6 +15,7 @@ from functools import partial
 
 from hardsave.defaults import IGNORE_FILES
 from hardsave.errors import Misuse
+from hardsave.progress import meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import IGNORED, NotCaptured, joined, parent
 from hardsave.workspace.filesystem.safe_open import RootDirectory
@@ -97,6 +98,7 @@ class Walk:
         self._not_captured: list[NotCaptured] = []
         self._linked: dict[bytes, tuple[Linked, ...]] = {}
         self._total = 0
+        self._meter = meter("looking", "files")
         self._stack: list[tuple[bytes, os.stat_result, DirectoryRules, bytes]] = []
 
     def run(self, full_scan_reason: str = "") -> Scan:
@@ -330,6 +332,7 @@ class Walk:
         self, found: FoundDirectory, below: list[os.stat_result], rules: DirectoryRules
     ) -> None:
         self._found.append(found)
+        self._meter.add(len(found.files))
         if self._watcher is not None:
             self._watcher.scanned(found.path, found.ignored)
         for name, at in zip(found.directories, below, strict=True):
