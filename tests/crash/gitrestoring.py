@@ -108,4 +108,4 @@ def strangers(folder: Path) -> list[str]:
     before, target = positions(folder)
     now = present(folder / "work", target)
     assert now is not None
-    return plan.strangers(now, before, target)
+    return plan.changed_by_others(now, before, target)

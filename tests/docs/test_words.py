@@ -17,7 +17,8 @@ WORD = re.compile(rf"\b({'|'.join((HIDING + ' ' + PRIVATE).split())})\b", re.IGN
 STANDARD = re.compile(r"resident memory|`[^`\n]*`")  # as the kernel has it; names of code and files
 
 SOURCE = ROOT / "src" / "hardsave"
-ROOMS = ("agents", "aio", "cli", "config", "daemon", "timeline")  # the others are still to come
+# The other rooms are still to come.
+ROOMS = ("agents", "aio", "cli", "config", "daemon", "objects", "timeline", "workspace")
 CODE = sorted(path for room in ROOMS for path in (SOURCE / room).rglob("*.py"))
 
 

@@ -1,9 +1,12 @@
 """How an agent goes on from a checkpoint: another transcript, cut where the checkpoint was saved.
 
 The original is only read. The copy has an id of its own; it appears whole or not at all, and the
-agent goes on from there. What cannot be done is said in `why`, and nothing is written.
+agent goes on from there. Where the original ends at the checkpoint by itself, it is gone on with;
+and a copy that was made for the same checkpoint and not used yet serves again. What cannot be done
+is said in `why`, and nothing is written.
 """
 
+import json
 import os
 import re
 import shutil
@@ -16,13 +19,16 @@ from itertools import chain, tee
 from pathlib import Path
 from typing import Any
 
-from hardsave.agents import sessions
+from blake3 import blake3
+
+from hardsave.agents import events, sessions
 from hardsave.agents.cut import Cut, Moment, cut
 from hardsave.agents.spec import AgentSpec, Ending, Unknown
 from hardsave.agents.state import agent_of
 from hardsave.agents.transcripts import Mark, beginning, is_at, read, to_bytes, to_lines
 from hardsave.tuples import NamedTuple
 
+_LONGEST_TITLE = 40  # characters
 _SESSION = re.compile(r"[0-9A-Za-z][-.\w]*")  # it becomes a part of paths
 
 
@@ -38,6 +44,18 @@ class Resumption(NamedTuple):
     directory: str | None = None
     """Where to type it: agents look for their conversations by where they are started. None if that
     is not known, or not there any more."""
+    prompt: str = ""
+    """What its user said next in the conversation that was left; empty if nothing."""
+
+
+class Place(NamedTuple):
+    """For which checkpoint a conversation is wanted, and where it shall go on."""
+
+    timeline: str  # on which the session that goes on saves
+    checkpoint: str = ""  # its id; empty: no copy of it is used again
+    origin: str = "rewound"  # what the copy says of itself: "rewound to :14"
+    workspace: str | None = None
+    """The directory in which the agent shall work. None: where this was said."""
 
 
 class _Source(NamedTuple):
@@ -55,16 +73,16 @@ def resume(
     state: Any,
     metadata: Mapping[str, Any],
     environment: Mapping[str, str],
-    timeline: str,
+    place: Place,
     earlier: Iterable[Mapping[str, Any]] = (),
     saved_at: datetime | None = None,
     *,
     make_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Resumption | None:
-    """Write a transcript that ends where a checkpoint was saved, and say how to go on; None if its
-    state is not a conversation of an agent CLI that is known. `earlier` is the metadata of the
-    checkpoints before it, newest first."""
+    """See to it that there is a transcript that ends where a checkpoint was saved, and say how to
+    go on; None if its state is not a conversation of an agent CLI that is known. `earlier` is the
+    metadata of the checkpoints before it, newest first."""
     agent = agent_of(state)
     if agent is None:
         return None
@@ -73,13 +91,22 @@ def resume(
     try:
         source = _source(agent, state["transcript"], environment)
         moment = _moment(source, metadata, near, saved_at)
-        found = _cut(source._replace(moment=moment), _saved(state))
+        found, is_whole = _cut(source._replace(moment=moment), _saved(state))
         if not _has_talk(source, found):
             if has_talked:
                 raise Unknown("no transcript of it was written, or it is gone")
-            return Resumption(agent.name, agent.program, why="nothing had been said yet")
-        new = _copy(source, found, environment, timeline, make_id, clock())
-        where = _where(source, found.lines, new)
+            where = place.workspace and os.path.realpath(place.workspace)
+            why = "nothing had been said yet"
+            return Resumption(agent.name, agent.resume_command(None), why=why, directory=where)
+        move = _move(source, found.lines, place.workspace)
+        if is_whole and move is None:
+            new = source.session
+            if place.timeline != events.timeline(agent.program, new):
+                sessions.remember_timeline(environment, new, place.timeline)
+        else:
+            writing = _Copying(source, found, place, move)
+            new = _known_copy(writing, environment) or _copy(writing, environment, make_id, clock())
+        where = _where(source, found.lines, new) if move is None else move[1]
     except Unknown as error:
         return Resumption(agent.name, None, why=str(error))
     except OSError as error:
@@ -87,20 +114,28 @@ def resume(
     return Resumption(agent.name, agent.resume_command(new), new, _remark(found), where)
 
 
-def whole(state: Any, environment: Mapping[str, str]) -> Resumption | None:
-    """How to go on with the conversation of a state as its agent has it by now, uncut; None if it
-    is of no agent CLI that is known, or gone. Writes nothing."""
-    agent = agent_of(state)
-    if agent is None:
-        return None
-    try:
-        source = _source(agent, state["transcript"], environment)
-        if not agent.moved_to(source.path, source.folder).exists():
-            return None
-        where = _where(source, _texts(to_lines(_saved(state))), source.session)
-    except (Unknown, OSError):
-        return None
-    return Resumption(agent.name, agent.resume_command(source.session), source.session, "", where)
+def taken_back(left: Any, kept: Any) -> str:
+    """What a user said first behind a conversation that is kept, in the one that was left; empty if
+    that is another one, or nothing was said."""
+    if agent_of(left) is None or agent_of(kept) is None:
+        return ""
+    before, now = left.get("messages") or (), kept.get("messages") or ()
+    count = len(now)
+    if len(before) <= count or (count and before[count - 1] != now[count - 1]):
+        return ""
+    return next(filter(None, map(_prompt, before[count:])), "")
+
+
+def _prompt(message: Any) -> str:
+    """What a user typed as a prompt; empty if this is anything else. What begins with a tag is a
+    command that the agent has carried out itself, or what that has printed."""
+    if not isinstance(message, Mapping) or message.get("role") != "user":
+        return ""
+    content = message.get("content")
+    blocks = [{"text": content}] if isinstance(content, str) else content or ()
+    texts = [str(each.get("text", "")) for each in blocks if isinstance(each, Mapping)]
+    said = "\n".join(filter(None, texts)).strip()
+    return "" if said.startswith("<") else said
 
 
 # The moment of a checkpoint
@@ -197,22 +232,44 @@ def _saved(state: Mapping[str, Any]) -> bytes:
     return to_bytes(found)
 
 
-def _cut(source: _Source, saved: bytes) -> Cut:
-    """The conversation as it was saved, if the transcript still begins with it, or is gone."""
+def _cut(source: _Source, saved: bytes) -> tuple[Cut, bool]:
+    """The conversation as it was saved, if the transcript still begins with it, or is gone; and
+    whether the transcript ends with it by itself."""
     if not is_at(saved, source.mark):
         raise Unknown("the saved transcript is not the one of its mark")
     try:
         later = _later(source.agent.moved_to(source.path, source.folder), source.mark)
     except OSError as error:
         raise Unknown(f"its transcript cannot be read: {error}") from error
-    texts = _texts(to_lines(saved))
-    return cut(source.agent.lines, texts, _texts(later), source.session, source.moment)
+    texts, more = _texts(to_lines(saved)), _texts(later or ())
+    found = cut(source.agent.lines, texts, more, source.session, source.moment)
+    rest = [*texts, *more][len(found.lines) :]
+    is_there = later is not None and source.agent.is_gone_on_with(source.path, source.session)
+    is_whole = is_there and not found.waiting and not _goes_on(source, rest)
+    return found, is_whole and all(_is_copied(source, text) for text in [*texts, *more])
 
 
-def _later(path: Path, mark: Mark) -> list[bytes]:
-    """What was written since; nothing if the transcript is gone."""
+def _goes_on(source: _Source, texts: Sequence[str]) -> bool:
+    """Whether lines of a transcript change what the model is asked with: agents also note what is
+    no talk. A line that is not known may."""
+    form = source.agent.lines
+    tests = form.is_talk, form.is_to_model, form.is_from_model
+    try:
+        lines = [form.parsed(text, source.session) for text in texts]
+    except Unknown:
+        return True
+    return any(test(line) for line in lines for test in tests)
+
+
+def _is_copied(source: _Source, text: str) -> bool:
+    """Whether a copy has this line: some lead the agent away from here."""
+    return source.agent.lines.copied(text, source.session, source.session) is not None
+
+
+def _later(path: Path, mark: Mark) -> list[bytes] | None:
+    """What was written since; None if the transcript is gone."""
     if not path.exists():
-        return []
+        return None
     if beginning(path, mark) is None:
         raise Unknown("the transcript was rewritten since: it begins otherwise by now")
     return read(path, mark).lines
@@ -233,30 +290,71 @@ def _has_talk(source: _Source, found: Cut) -> bool:
 # Writing the copy
 
 
+class _Copying(NamedTuple):
+    """A copy that is to be made."""
+
+    source: _Source
+    found: Cut
+    place: Place
+    move: tuple[str, str] | None  # from one directory to another
+
+    @property
+    def key(self) -> str:
+        """The same for the same copy; empty if it is used once."""
+        if not self.place.checkpoint:
+            return ""
+        words = [*self.place[:2], self.place.origin, *(self.move or ()), *self.found.lines]
+        return blake3(json.dumps(words).encode()).hexdigest(length=20)
+
+
+def _known_copy(copying: _Copying, environment: Mapping[str, str]) -> str | None:
+    """The session of a copy like this that was made before, if nothing was said in it since."""
+    known = sessions.copy(environment, copying.key) if copying.key else None
+    if known is None:
+        return None
+    session, path, mark = known
+    source = copying.source._replace(session=session)
+    try:
+        later = _later(Path(path), mark)
+        is_unused = later is not None and not _goes_on(source, _texts(later))
+    except (OSError, Unknown):
+        return None
+    return session if is_unused else None
+
+
 def _copy(
-    source: _Source,
-    found: Cut,
-    environment: Mapping[str, str],
-    timeline: str,
-    make_id: Callable[[], str],
-    now: datetime,
+    copying: _Copying, environment: Mapping[str, str], make_id: Callable[[], str], now: datetime
 ) -> str:
     """Write a transcript of these lines; the id of its session."""
+    source, found, place, move = copying
     agent, folder, new = source.agent, source.folder, make_id()
-    ending = Ending(new, f"{timeline} rewound", _written(now), make_id)
+    ending = Ending(new, _title(source, found), place.origin, _written(now), make_id)
     copied = (agent.lines.copied(text, source.session, new) for text in found.lines)
     copy = [text for text in copied if text is not None]
+    if move is not None:
+        copy = [agent.lines.moved(text, *move) for text in copy]
     copy += agent.lines.closing(copy, found.waiting, ending)
     if base := agent.missing_base(copy[0], folder):
         raise Unknown(f"it goes on from the session {base!r}, which is gone")
     for more in filter(Path.is_dir, agent.session_folders(folder, source.session)):
         shutil.copytree(more, more.with_name(new), symlinks=True)
-    path = agent.copy_path(source.path, new, folder, now)
-    sessions.remember_timeline(environment, new, timeline)
+    path = agent.copy_path(source.path, new, folder, now, None if move is None else move[1])
+    sessions.remember_timeline(environment, new, place.timeline)
     # Half a character, which JSON can hold, is written as JSON does.
     data = to_bytes(text.encode(errors="backslashreplace") for text in copy)
-    _write(path, data)  # last: from here on it is there
+    _write(path, data)  # from here on it is there
+    if copying.key:
+        mark = Mark(len(data), blake3(data).hexdigest())
+        sessions.remember_copy(environment, copying.key, new, path, mark)
     return new
+
+
+def _title(source: _Source, found: Cut) -> str:
+    """What a conversation is about: how its first prompt begins."""
+    lines = [text.encode(errors="backslashreplace") for text in found.lines]
+    first = next(filter(None, map(_prompt, source.agent.lines.messages(lines))), "")
+    plain = " ".join(first.split())
+    return plain if len(plain) <= _LONGEST_TITLE else f"{plain[: _LONGEST_TITLE - 1]}…"
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -282,11 +380,27 @@ def _written(moment: datetime) -> str:
 # What is said about it
 
 
-def _where(source: _Source, texts: Sequence[str], session: str) -> str | None:
-    """The directory that this was said in, if the agent finds the session from there."""
+def _told_place(source: _Source, texts: Sequence[str]) -> str | None:
+    """The directory that this was said in, as it says itself."""
     form = source.agent.lines
     told = (form.directory(form.parsed(text, source.session)) for text in texts)
-    place = next((each for each in told if each is not None), None)
+    return next((each for each in told if each is not None), None)
+
+
+def _move(source: _Source, texts: Sequence[str], workspace: str | None) -> tuple[str, str] | None:
+    """From where this was said to where it shall go on; None if that is the same. An agent may have
+    been started below its workspace."""
+    told = _told_place(source, texts)
+    if not workspace or not told:
+        return None
+    now = os.path.realpath(workspace)
+    is_inside = Path(os.path.realpath(told)).is_relative_to(now)
+    return None if is_inside else (told, now)
+
+
+def _where(source: _Source, texts: Sequence[str], session: str) -> str | None:
+    """The directory that this was said in, if the agent finds the session from there."""
+    place = _told_place(source, texts)
     if not place or not os.path.isdir(place):
         return None
     found = source.agent.transcripts(source.folder, place)

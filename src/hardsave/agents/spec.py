@@ -67,7 +67,8 @@ class Ending(NamedTuple):
     """What a copy of a transcript needs to know to end by itself."""
 
     session: str  # its own
-    title: str
+    title: str  # what the conversation is about
+    origin: str  # where it comes from: "rewound to :14"
     moment: str  # as agents write it
     make_id: Callable[[], str]
 
@@ -123,6 +124,10 @@ class Lines(Protocol):
 
     def copied(self, text: str, session: str, new: str) -> str | None:
         """A line as it stands in a copy under another id; None if it is the original's alone."""
+
+    def moved(self, text: str, old: str, new: str) -> str:
+        """A line of a copy that goes on in another directory, with the directory by which the agent
+        finds it. What was said stays as it was said."""
 
     def closing(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
         """The lines that a copy ends with: the truth about calls that wait, and a name."""
@@ -238,9 +243,31 @@ class AgentSpec(ABC):
 
     # Transcripts
 
+    prefills: ClassVar[bool] = False
+    """Whether the prompt of `resume_words` waits in its input until its user has edited and sent
+    it; else it is sent at once."""
+    carried_options: ClassVar[Mapping[str, int]] = {}
+    """The options that a session which goes on is started with again, each with how many words
+    follow it; -1: all up to the next option."""
+
     @abstractmethod
-    def resume_command(self, session: str) -> str:
-        """What is typed to go on with a session."""
+    def resume_words(self, session: str | None, prompt: str = "") -> list[str]:
+        """The command that goes on with a session, or begins one, with a prompt or without."""
+
+    def resume_command(self, session: str | None) -> str:
+        """What is typed for that."""
+        import shlex  # which no hook needs
+
+        return shlex.join(self.resume_words(session))
+
+    def started_as(
+        self, command: Sequence[str], session: str | None, prompt: str = ""
+    ) -> list[str]:
+        """The same with the program and the options of a command by which it was started before."""
+        program, *words = self.resume_words(session, prompt)
+        if not command or os.path.basename(command[0]) != self.program:
+            return [program, *words]
+        return [command[0], *options_of(command[1:], self.carried_options), *words]
 
     @abstractmethod
     def transcripts(self, folder: Path, directory: str) -> Iterable[tuple[str, Path]]:
@@ -252,8 +279,15 @@ class AgentSpec(ABC):
         this agent CLI keeps transcripts: a checkpoint may come from a stranger."""
 
     @abstractmethod
-    def copy_path(self, original: Path, session: str, folder: Path, moment: datetime) -> Path:
-        """Where the transcript of another session belongs, made at this moment out of this one."""
+    def copy_path(
+        self, original: Path, session: str, folder: Path, moment: datetime, directory: str | None
+    ) -> Path:
+        """Where the transcript of another session belongs, made at this moment out of this one. It
+        goes on in a directory; None: in that of the original."""
+
+    def is_gone_on_with(self, original: Path, session: str) -> bool:
+        """Whether the agent goes on with this very file when it is told to resume a session."""
+        return original.exists()
 
     def moved_to(self, original: Path, folder: Path) -> Path:
         """Where that transcript is by now: an agent may have moved it since."""
@@ -268,6 +302,25 @@ class AgentSpec(ABC):
         """The folders, named by a session, that belong to it besides its transcript: a copy gets
         its own."""
         return ()
+
+
+def options_of(words: Sequence[str], known: Mapping[str, int]) -> list[str]:
+    """Those of these options that are known, with what follows them."""
+    found: list[str] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            break
+        name, given, _ = word.partition("=")
+        count = known.get(name)
+        if count is None:
+            continue
+        found.append(word)
+        while count and not given and left and (count > 0 or not left[0].startswith("-")):
+            found.append(left.pop(0))
+            count -= 1
+    return found
 
 
 def is_called(words: Sequence[str], program: str) -> bool:

@@ -44,8 +44,11 @@ class TimelineState(NamedTuple):
 
     name: str
     status: str  # of its head
-    saved: int  # the number of the commit of its newest checkpoint
+    newest: int  # the number of the commit of its newest checkpoint
     workspace: str | None = None  # that its newest checkpoint has files of
+    head: str = ""  # its id
+    head_number: int = 0  # of the commit of that
+    title: str = ""
 
     @property
     def is_unfinished(self) -> bool:
@@ -58,28 +61,16 @@ def timeline(
     """The name of the timeline that a command is about. One that `reads_only` can harm none."""
     if given:
         return given
-    here = _concerned(list(states), workspace)
+    here = of_directory(states, workspace)
     if not reads_only and len(unfinished(here, workspace)) > 1:
         raise Misuse(f"{listed(unfinished(here, workspace))}; say which with --timeline")
-    return max(here, key=lambda each: each.saved).name if here else MAIN
-
-
-def named(typed: str, names: Sequence[str]) -> str | None:
-    """The name that was typed, or the one that begins so; None if no name does."""
-    if typed in names:
-        return typed
-    found = [name for name in names if name.startswith(typed)]
-    if len(found) > 1:
-        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        shown = ", ".join(map(repr, found[:SHOWN]))
-        raise Misuse(f"{len(found)} timelines begin with {typed!r}: {shown}{more}; type more of it")
-    return found[0] if found else None
+    return max(here, key=lambda each: each.newest).name if here else MAIN
 
 
 def unfinished(states: Iterable[TimelineState], workspace: Path) -> list[str]:
     """The names of those that may be meant, the last that saved first."""
-    here = _concerned(list(states), workspace)
-    ordered = sorted(here, key=lambda each: -each.saved)
+    here = of_directory(states, workspace)
+    ordered = sorted(here, key=lambda each: -each.newest)
     return [each.name for each in ordered if each.is_unfinished]
 
 
@@ -90,9 +81,11 @@ def listed(names: Sequence[str]) -> str:
     return f"{len(names)} timelines are unfinished here: {shown}{more}"
 
 
-def _concerned(states: Sequence[TimelineState], workspace: Path) -> list[TimelineState]:
-    here = [each for each in states if each.workspace == str(workspace)]
-    return here or [each for each in states if each.workspace is None]
+def of_directory(states: Iterable[TimelineState], workspace: Path) -> list[TimelineState]:
+    """The timelines that a directory's story is made of."""
+    known = list(states)
+    here = [each for each in known if each.workspace == str(workspace)]
+    return here or [each for each in known if each.workspace is None]
 
 
 def workspace(directory: Path, root: Path, known: Iterable[str]) -> Path:

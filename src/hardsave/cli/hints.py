@@ -6,9 +6,12 @@ may have a timeline of the same name: the printed command repeats these options.
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 PROGRAM = "hardsave"
+_LONG = re.compile(
+    r"(?!chk_)[^\s'\"():,;/]{25,}"
+)  # what may be the name of a timeline that is too long
 
 
 def quoted(word: str) -> str:
@@ -38,6 +41,8 @@ class Invocation:
         """The working directory then; empty if it was removed."""
         self.directory = ""
         self.store: str | None = None
+        self.short_name: Callable[[str], str] = str
+        """From the name of a timeline to what is printed; any other text stays as it is."""
         names = "|".join(map(re.escape, sorted(commands)))
         self._named = re.compile(rf"(?<![\w/-]){PROGRAM} (?=(?:{names})\b)" if names else r"(?!)")
 
@@ -47,7 +52,7 @@ class Invocation:
 
     def command(self, *typed: str) -> str:
         """A command of ours that works where this one was typed."""
-        return " ".join([self._program, *map(quoted, typed)])
+        return " ".join([self._program, *(quoted(self._shortened(word)) for word in typed)])
 
     def from_directory(self, directory: str | None, command: str) -> str:
         """A command of another program, to be started in this directory."""
@@ -56,8 +61,11 @@ class Invocation:
         return f"cd {quoted(directory)} && {command}"
 
     def in_context(self, message: str) -> str:
-        """A message whose commands have the -C and --store of this one."""
-        return self._named.sub(lambda _: f"{self._program} ", message)
+        """A message whose commands have the -C and --store of this one, with short names."""
+        return self._named.sub(lambda _: f"{self._program} ", self._shortened(message))
+
+    def _shortened(self, text: str) -> str:
+        return _LONG.sub(lambda found: self.short_name(found[0]), text)
 
     @property
     def _program(self) -> str:

@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +15,17 @@ from hardsave import config
 from hardsave.cli import current_timeline
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.cli.hints import Invocation, quoted
+from hardsave.cli.render import refs as shown
 from hardsave.cli.render import times
 from hardsave.cli.render.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
-from hardsave.timeline import refs
+from hardsave.timeline import refs, short_names, story
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
+from hardsave.vault.checkpoint import record_of
 
 if TYPE_CHECKING:
+    from hardsave.cli.moments import Moments
     from hardsave.vault.workspace import Workspace
 
 _PERHAPS = "; undo may bring it back"  # what the library says, which does not know where
@@ -54,8 +57,11 @@ class Session:
         self.may_name_deleted = False
         """Whether a timeline that is named may be one that was deleted."""
         self._resources = ExitStack()
+        self._naming = ExitStack()
+        settings.invocation.short_name = self.shown_name
 
     def __enter__(self) -> "Session":
+        self._naming.enter_context(shown.called_by(self))
         return self
 
     def __exit__(
@@ -64,12 +70,23 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:
+            with suppress(HardsaveError, OSError):  # names are looked up while there is a store
+                self.out.in_context(str(error))
         self.close()
+        self._naming.close()
 
     def close(self) -> None:
         """Close the vault, before this process forks or becomes another program."""
         self._resources.close()
-        for cached in ("vault", "timeline_states", "workspace", "line", "timeline_given"):
+        for cached in (
+            "vault",
+            "all_timelines",
+            "timeline_states",
+            "workspace",
+            "line",
+            "timeline_given",
+        ):
             self.__dict__.pop(cached, None)
 
     # The store
@@ -107,9 +124,9 @@ class Session:
         """Let a store be made, unless the files here are none that would be saved in it."""
         path = self.store_path
         if path is not None and not projects.is_there(path):
-            from hardsave.workspace.scan.scanner import refuse_what_is_too_wide
+            from hardsave.workspace.scan.scanner import refuse_home_directory
 
-            refuse_what_is_too_wide(os.fsencode(projects.root(os.environ, Path.cwd())))
+            refuse_home_directory(os.fsencode(projects.root(os.environ, Path.cwd())))
         self.may_create_store = True
 
     @property
@@ -153,17 +170,29 @@ class Session:
 
     @cached_property
     def timeline_states(self) -> list[TimelineState]:
-        from hardsave.vault.checkpoint import record_of  # loaded with the vault
+        """Those that something was saved on."""
+        return [each for each in self.all_timelines if each.newest]
 
+    @cached_property
+    def all_timelines(self) -> list[TimelineState]:
+        """Those that stand anywhere; a fork may have saved nothing yet."""
         found = []
         for line in self.vault.timelines():
             newest, head = line.checkpoints(limit=1), line.head
-            if head is not None and newest:
-                files = newest[0].files
+            if head is not None:
+                files = newest[0].files if newest else None
                 where = None if files is None else self.moved(files.workspace)
-                found.append(
-                    TimelineState(line.name, head.status, record_of(newest[0]).number, where)
-                )
+                number = record_of(newest[0]).number if newest else 0
+                at = head.id, record_of(head).number
+                found.append(TimelineState(line.name, head.status, number, where, *at))
+        return found
+
+    @property
+    def heads(self) -> dict[str, list[str]]:
+        """The names of the timelines that stand at a checkpoint, by its id."""
+        found: dict[str, list[str]] = {}
+        for each in self.all_timelines:
+            found.setdefault(each.head, []).append(each.name)
         return found
 
     def moved(self, workspace: str) -> str:
@@ -223,14 +252,60 @@ class Session:
         """The timeline of which this is the name, or the beginning of it and of no other."""
         if self.may_make_timeline:
             return typed
-        names = [line.name for line in self.vault.timelines()]
-        found = current_timeline.named(typed, names)
+        found = short_names.named(typed, self.short_names)
         if found is not None:
             return found
         if self.may_name_deleted and next(self.vault.operations(typed), None) is not None:
             return typed  # it was deleted, and an undo brings it back
         why = self.deleted_hint(typed) or "'hardsave timelines' lists them"
         raise NotFound(self.saved_above or f"there is no timeline {typed!r}; {why}")
+
+    # How timelines and checkpoints are called in what is printed
+
+    @cached_property
+    def short_names(self) -> dict[str, str]:
+        """By their names, those of all timelines."""
+        titled = []
+        for line in self.vault.timelines():
+            is_long = len(line.name) > short_names.LONGEST
+            first = self._first(line) if is_long else None
+            title = "" if first is None else story.read(first.description, first.metadata).prompt
+            made = 0 if first is None else record_of(first).number
+            titled.append((made, short_names.Titled(line.name, title)))
+        return short_names.short_names(each for _, each in sorted(titled))
+
+    def _first(self, line: hardsave.Timeline) -> hardsave.Checkpoint | None:
+        with suppress(NotFound):
+            return line.get(":1")
+        return None
+
+    def shown_name(self, timeline: str) -> str:
+        """A timeline as it is typed; any other text stays as it is. One that was deleted has no
+        short name, nor has any where the store cannot be read."""
+        if len(timeline) <= short_names.LONGEST:
+            return timeline
+        with suppress(HardsaveError, OSError):
+            return self.short_names.get(timeline, timeline)
+        return timeline
+
+    def ref(self, one: shown.Checkpoint) -> str:
+        """A checkpoint as it is typed: by its number alone, on a session that has no name of its
+        own and that commands are about by default."""
+        if len(one.timeline) > short_names.LONGEST and self.is_default_timeline(one.timeline):
+            return f":{one.seq}"
+        return f"{self.shown_name(one.timeline)}:{one.seq}"
+
+    def moments(self) -> "Moments":
+        """The checkpoints of all sessions of this directory, newest first."""
+        return self.moments_of(current_timeline.of_directory(self.timeline_states, self.directory))
+
+    def moments_of(
+        self, states: Iterable[TimelineState], *, with_origin: bool = False
+    ) -> "Moments":
+        """Those of some timelines, and `with_origin` of what they were forked from."""
+        from hardsave.cli.moments import Moments  # few commands list any
+
+        return Moments(self.vault, states, with_origin=with_origin)
 
     @property
     def line_typed(self) -> hardsave.Timeline:
@@ -317,7 +392,7 @@ class Session:
         if not isinstance(meant, refs.Named):
             return ""
         pages = (each.checkpoints(name=meant.name, limit=1) for each in self.vault.timelines())
-        found = [f"{one.timeline}:{one.seq}" for page in pages for one in page]
+        found = [f"{self.shown_name(one.timeline)}:{one.seq}" for page in pages for one in page]
         return f"on other timelines it is {', '.join(map(repr, found[:3]))}" if found else ""
 
 

@@ -77,7 +77,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
         "completion": Entry("completion", "Print what lets a shell complete commands and refs."),
     },
     "Look": {
-        "log": Entry("log", "Show what was saved, newest first, with its branches."),
+        "log": Entry("log", "Show what was done here, in all sessions, newest first."),
         "show": Entry("show", "Show one checkpoint: its messages, its files, its state."),
         "diff": Entry("diff", "Show what changed between two checkpoints, or since the last."),
         "search": Entry("search", "Find words in what was said and saved, files apart."),

@@ -139,11 +139,12 @@ def without_coercion(environment: Mapping[str, str]) -> dict[str, str]:
 def become(command: Sequence[str], environment: Mapping[str, str], daemon: int) -> NoReturn:
     """Be the agent from here on, as if it had been started without us."""
     if must_stay():
-        _stay_with(lambda: _become(command, environment), daemon)
-    _become(command, environment)
+        _stay_with(lambda: become_program(command, environment), daemon)
+    become_program(command, environment)
 
 
-def _become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+def become_program(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Be this program from here on. Only returns by an `OSError`."""
     for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, and an exec would keep that
         number = getattr(signal, name, None)
         if number is not None:

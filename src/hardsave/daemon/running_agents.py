@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hardsave import config
 from hardsave.agents import registry
-from hardsave.agents.spec import is_called
+from hardsave.agents.spec import AgentSpec, is_called
 from hardsave.stores import processes
 from hardsave.stores.registry import sqlite_path
 from hardsave.tuples import NamedTuple
@@ -70,6 +70,43 @@ def at_work(directory: Path, waiting: Collection[int] = ()) -> "list[Running]":
     )
     found = (running(pid) for pid in (*agents, *tools) if pid not in waiting)
     return outermost(each for each in found if each.works_in(directory))
+
+
+class OpenAgent(NamedTuple):
+    """An agent that runs."""
+
+    program: str
+    pid: int
+
+    def __str__(self) -> str:
+        return f"{self.program} (pid {self.pid})"
+
+
+def open_agents(directory: Path, name: str) -> list[OpenAgent]:
+    """The agents of one kind that stand in a directory, or below it; the one that has started this
+    process, too."""
+    from hardsave.daemon.processes import outermost, running
+
+    spec = registry.named(name)
+    if spec is None:
+        return []
+    found = (running(pid) for pid in processes.pids() if _is_one(pid, spec.program))
+    here = outermost(each for each in found if each.works_in(directory))
+    return [OpenAgent(spec.program, each.pid) for each in here]
+
+
+def agent_above() -> tuple[AgentSpec, int] | None:
+    """The agent that has started this process, by a tool or by its shell escape, and the number of
+    its process; None if there is none."""
+    pid = os.getppid()
+    for _ in range(_MOST_ABOVE):
+        if spec := next((each for each in registry.every() if _is_one(pid, each.program)), None):
+            return spec, pid
+        seen = processes.look(pid)
+        if seen is None or seen.parent <= 1:
+            return None
+        pid = seen.parent
+    return None
 
 
 def _is_beside_us(pid: int) -> bool:

@@ -254,13 +254,11 @@ def tell(
     for row in ordered:
         folding.add(row)
     left = _left_behind(ordered, folding.parents, heads or {})
-    at = {head.id: name for name, head in (heads or {}).items()}
+    at = _standing(ordered, heads or {})
     prompts: dict[str, list[Prompt]] = {}
     for each in folding.prompts:
         if each.before is not None or each.steps:
-            prompts.setdefault(each.timeline, []).append(
-                each.told(folding.ends | at.keys(), at, left)
-            )
+            prompts.setdefault(each.timeline, []).append(each.told(folding.ends | at, at, left))
     sessions = []
     for name, found in prompts.items():
         first = next((each.text for each in found if each.text), "")
@@ -268,6 +266,15 @@ def tell(
         title, agent = (titles or {}).get(name) or first, (agents or {}).get(name, "")
         sessions.append(Session(name, title, agent, newest_first))
     return Story(tuple(sorted(sessions, key=lambda each: -each.prompts[0].number)))
+
+
+def _standing(rows: Sequence[Row], heads: Mapping[str, Head]) -> set[str]:
+    """Where timelines stand, on checkpoints of their own; or, if they have none, on others."""
+    own = {row.id: row.timeline for row in rows}
+    have_own = {*own.values()}
+    return {
+        head.id for name, head in heads.items() if own.get(head.id) == name or name not in have_own
+    }
 
 
 class _Prompt:
@@ -279,7 +286,7 @@ class _Prompt:
         self.is_awaited = False  # a hook has told it, and no checkpoint has it yet
         self.steps: list[list[Row]] = []
 
-    def told(self, ends: set[str], heads: Mapping[str, str], left: set[str]) -> Prompt:
+    def told(self, ends: set[str], heads: set[str], left: set[str]) -> Prompt:
         parts = [part for rows in self.steps for part in _cut(rows, ends)]
         steps = [_step(part, heads, left) for part in parts]
         newest_first = sorted(steps, key=lambda step: -step.newest.number)
@@ -291,7 +298,7 @@ class _Prompt:
             first.created_at,
             tuple(newest_first),
             is_left=all(step.is_left for step in steps) if steps else first.id in left,
-            is_head=self.before is first and heads.get(first.id) == self.timeline,
+            is_head=self.before is first and first.id in heads,
         )
 
 
@@ -407,11 +414,9 @@ def _cut(rows: Sequence[Row], ends: set[str]) -> Iterator[list[Row]]:
         yield part
 
 
-def _step(rows: Sequence[Row], heads: Mapping[str, str], left: set[str]) -> Step:
+def _step(rows: Sequence[Row], heads: set[str], left: set[str]) -> Step:
     newest = rows[-1]
-    return Step(
-        tuple(rows), _text_of(rows), newest.id in left, heads.get(newest.id) == newest.timeline
-    )
+    return Step(tuple(rows), _text_of(rows), newest.id in left, newest.id in heads)
 
 
 def _text_of(rows: Sequence[Row]) -> str:

@@ -9,6 +9,7 @@ caller holds the place's lock from before the capture until after the commit.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from hardsave.errors import Corrupt, Unavailable
@@ -23,7 +24,7 @@ from hardsave.workspace.git.nested_repository import UNREADABLE
 from hardsave.workspace.scan import cache as caches
 from hardsave.workspace.scan import git_context
 from hardsave.workspace.scan.cache import Cache
-from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.scan.git_context import GitContext
 from hardsave.workspace.scan.newly_ignored import loss
 from hardsave.workspace.scan.result import Scan
 from hardsave.workspace.scan.scanner import scan
@@ -48,11 +49,20 @@ class Taken(NamedTuple):
     objects: Mapping[Hash, bytes]  # to be stored with the commit
     requires: frozenset[Hash]  # stored already, or so the cache says
     not_captured: tuple[NotCaptured, ...]  # but for what is ignored
-    around: Surroundings
+    around: GitContext
     cache: Cache
     last: Last
     read: int  # files whose content was read
     also: frozenset[bytes] = frozenset()  # captured although rules ignore them
+    lost: str = ""  # why most files are not in it, if an ignore rule does that
+    files: int | None = None  # how many; None: only directories that changed were looked at
+    known: Mapping[Hash, Hash] = MappingProxyType({})  # the snapshot of the capture before, by it
+
+    def file_count(self) -> int:
+        """How many files it has."""
+        if self.files is not None:
+            return self.files
+        return sum(len(self.cache.stats(path).files) for path in self.cache.paths())
 
 
 class Taking:
@@ -98,11 +108,11 @@ class Taking:
             is_given_up = is_given_up or self._gathered.is_unstored
         self._pin.give_back(is_given_up=is_given_up and not self._is_done)
 
-    def look(self) -> tuple[Surroundings, Scan]:
+    def look(self) -> tuple[GitContext, Scan]:
         """What lies there. Reads no content."""
         place = self._place
         before = None if place.last is None else place.last.around
-        known = place.cache.memory.tracked_key if place.cache.memory else b""
+        known = place.cache.last_scan.tracked_key if place.cache.last_scan else b""
         around = git_context.look(
             place.path, branches=self.branches, last=before, known_index=known
         )
@@ -132,7 +142,7 @@ class Taking:
         made: dict[Hash, bytes] = {}
         last = self._last()
         git = _git(around, last, made.__setitem__)
-        outside = capture.write_around(around.outside, made.__setitem__)
+        outside = capture.write_outer_rules(around.outer_rules, made.__setitem__)
         address = capture.write(
             Capture(taken.root, (*missed, *noted), git, outside), made.__setitem__
         )
@@ -150,6 +160,9 @@ class Taking:
             last=Last(address, frozenset(envelope.refs(made[address])), around, git),
             read=taken.read,
             also=self._also,
+            lost="" if lost is None else lost.reason,
+            files=None if found.is_incremental else sum(len(each.files) for each in found.found),
+            known=_known_root(self._place.cache),
         )
 
     def _last(self) -> Last | None:
@@ -261,19 +274,24 @@ class _Kept(_Gathered):
         return {**super().rest(), **self._unstored}
 
 
-def _exempt(around: Surroundings, also: frozenset[bytes]) -> frozenset[bytes]:
+def _known_root(cache: Cache) -> Mapping[Hash, Hash]:
+    """The snapshot that the capture before has, without reading that."""
+    return {cache.capture[0]: cache.root} if cache.capture else {}
+
+
+def _exempt(around: GitContext, also: frozenset[bytes]) -> frozenset[bytes]:
     """Paths that no ignore rule counts for: what git tracks, and what a restore is to replace."""
     return around.tracked | also
 
 
-def _exempt_key(around: Surroundings, also: frozenset[bytes]) -> bytes | None:
+def _exempt_key(around: GitContext, also: frozenset[bytes]) -> bytes | None:
     """The same key, the same paths."""
     key = around.tracked_key
     return None if key is None else digest(b"\0".join((key, *sorted(also))))
 
 
 def _missed(
-    around: Surroundings, missed: tuple[NotCaptured, ...], lost: NotCaptured | None
+    around: GitContext, missed: tuple[NotCaptured, ...], lost: NotCaptured | None
 ) -> tuple[NotCaptured, ...]:
     if lost is not None:
         missed = (lost, *missed)
@@ -282,7 +300,7 @@ def _missed(
     return (*missed, NotCaptured(b".git/index", UNREADABLE + around.problem))
 
 
-def _git(around: Surroundings, last: Last | None, put: Put) -> Git | None:
+def _git(around: GitContext, last: Last | None, put: Put) -> Git | None:
     """Git's position as it is stored: one that the capture before has is not made again."""
     position = around.position
     if position is None:

@@ -20,7 +20,7 @@ from hardsave.vault.choosing import RestoreRequest, snapshot_of
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.workspace.entries import DIRECTORY, FILE, Entry
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.restore import disk_state
 from hardsave.workspace.restore.plan import Plan, Step
 from hardsave.workspace.scan.capture_policy import Policy
@@ -48,7 +48,7 @@ def turned(
     fetch = overlay(taken.objects, context.objects.fetch)
     tops = [directory.read_snapshot(each, fetch).top for each in (taken.snapshot, goal)]
     found: list[Besides] = []
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         for id, path, entry in _entries(context, request.brought):
             if disk_state.is_at(beneath, path, entry):
                 became = compare.find(tops[1], path, fetch)
@@ -80,7 +80,7 @@ def overlooked(
     now, before = (directory.read_snapshot(each, fetch).top for each in (taken.snapshot, goal))
     present, as_left, target = (compare.finder(top, fetch) for top in (now, after, before))
     found: list[Besides] = []
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         for path in sorted(left):
             became = None if present(path) else target(path) or took.get(path)
             if became is None:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from hardsave.record import Record
 from hardsave.vault.files import GitState, git_state
 from hardsave.workspace.entries import FILE, NotCaptured, last_name, parent
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.restore import disk_state
-from hardsave.workspace.restore.requested_paths import Asked
-from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.restore.requested_paths import RequestedPaths
+from hardsave.workspace.scan.git_context import GitContext
 from hardsave.workspace.scan.newly_ignored import WHOLE
 from hardsave.workspace.snapshot import capture
 
@@ -48,7 +48,7 @@ class Checkout(Record):
 
 
 def not_saved(
-    beneath: Beneath, missed: Iterable[NotCaptured], saved_at: int, asked: Asked
+    beneath: RootDirectory, missed: Iterable[NotCaptured], saved_at: int, asked: RequestedPaths
 ) -> tuple[NotSaved, ...]:
     """Of what a checkpoint left out, what is not as it was then, as far as times can tell.
     `saved_at` in microseconds."""
@@ -59,7 +59,7 @@ def not_saved(
     )
 
 
-def _worth_naming(missed: Iterable[NotCaptured], asked: Asked) -> Iterator[NotCaptured]:
+def _worth_naming(missed: Iterable[NotCaptured], asked: RequestedPaths) -> Iterator[NotCaptured]:
     for each in missed:
         is_index = (last_name(parent(each.path)), last_name(each.path)) == _INDEX
         is_loss = each.path != WHOLE and not is_index and each.reason not in _NO_LOSS
@@ -67,7 +67,7 @@ def _worth_naming(missed: Iterable[NotCaptured], asked: Asked) -> Iterator[NotCa
             yield each
 
 
-def _written(beneath: Beneath, path: bytes) -> int | None:
+def _written(beneath: RootDirectory, path: bytes) -> int | None:
     """When what lies at a path was last written, in nanoseconds; None: nothing lies there. What a
     directory holds is not told by its own time: it counts as it was."""
     try:
@@ -80,7 +80,7 @@ def _written(beneath: Beneath, path: bytes) -> int | None:
     return found.st_mtime_ns if disk_state.is_type(found, FILE) else 0
 
 
-def checkout(goal: capture.Git | None, around: Surroundings) -> Checkout | None:
+def checkout(goal: capture.Git | None, around: GitContext) -> Checkout | None:
     """Where git stood then and stands now, if that is not the same branch."""
     now = around.position
     if goal is None or now is None or _place(goal.ref, goal.commit) == _place(now.ref, now.commit):

@@ -27,7 +27,7 @@ from hardsave.workspace.git_restore import blob_supply, pins
 from hardsave.workspace.git_restore import plan as gitplan
 from hardsave.workspace.git_restore.execution import abandon, check_git, restore_git
 from hardsave.workspace.git_restore.left_behind import GitCommit, left_behind
-from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.scan.git_context import GitContext
 from hardsave.workspace.snapshot import capture
 
 
@@ -66,7 +66,7 @@ def branches(position: GitPosition | None) -> Iterable[str]:
 
 
 def way(
-    context: Context, place: Place, around: Surroundings, target: GitPosition, snapshot: Hash
+    context: Context, place: Place, around: GitContext, target: GitPosition, snapshot: Hash
 ) -> GitWay:
     """The way there, if nothing speaks against it."""
     if around.position is None:

@@ -25,12 +25,12 @@ from hardsave.vault.ignored import Besides
 from hardsave.vault.not_saved import Checkout, NotSaved, checkout, not_saved
 from hardsave.vault.place import Place
 from hardsave.workspace.entries import DIRECTORY, Entry, above, joined, lies_in, parent
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.restore import disk_state
 from hardsave.workspace.restore import plan as plans
 from hardsave.workspace.restore.left_alone import Missed
 from hardsave.workspace.restore.plan import Choice, Compared, Plan
-from hardsave.workspace.restore.requested_paths import Asked, checked
+from hardsave.workspace.restore.requested_paths import RequestedPaths, checked
 from hardsave.workspace.snapshot import capture, compare, directory
 from hardsave.workspace.snapshot.content import Fetch, overlay
 
@@ -127,7 +127,7 @@ def plan_restore(
     sides = Sides(taken.snapshot, goal.snapshot, fetch)
     chosen = choose(context, place.root, request, goal.snapshot, sides)
     _check_paths(request, taken, sides)
-    asked = Asked(None if chosen.paths is None else checked(chosen.paths), chosen.only)
+    asked = RequestedPaths(None if chosen.paths is None else checked(chosen.paths), chosen.only)
     compared, choice = _compared(context, place, taken, goal, asked)
     if differing := _differing(context, place, taken, choice):
         taken = files.take_also(differing)
@@ -173,11 +173,11 @@ def _check_paths(request: RestoreRequest, taken: Taken, sides: Sides) -> None:
 
 
 def _compared(
-    context: Context, place: Place, taken: Taken, goal: capture.Capture, asked: Asked
+    context: Context, place: Place, taken: Taken, goal: capture.Capture, asked: RequestedPaths
 ) -> tuple[Compared, Choice]:
     """What differs, and what of it is asked for and not in the way of what lies there."""
     fetch = context.objects.fetch
-    outside = capture.outside(goal.around, fetch)
+    outside = capture.read_outer_rules(goal.outer_rules, fetch)
     found = plans.compared(
         taken.snapshot,
         goal.snapshot,
@@ -209,7 +209,7 @@ def _on_disk(
     if not new:
         return set(), set()
     found: set[bytes] = set()
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         for over in {parent(path) for path in new} - (made - {*meant}):
             found.update(joined(over, name) for name in disk_state.names(beneath, over))
         there = {
@@ -225,7 +225,7 @@ def _settled(place: Place, choice: Choice) -> Choice:
     if not directories:
         return choice
     going, held = choice.to_go(), set[bytes]()
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         for path in sorted(directories, reverse=True):
             inside = {joined(path, name) for name in disk_state.names(beneath, path)}
             if inside - going or inside & held:
@@ -241,7 +241,7 @@ def _differing(context: Context, place: Place, taken: Taken, choice: Choice) -> 
     if not hidden:
         return frozenset()
     found: set[bytes] = set()
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         for path, entry in hidden.items():
             for each, kept in _tree(path, entry, context.objects.fetch):
                 if choice.asked.holds(each) and not disk_state.is_at(beneath, each, kept):
@@ -298,7 +298,7 @@ def _others(
     """What would be restored as well, if it were not other sessions'."""
     if chosen.only == request.only:
         return ()
-    asked = Asked(None if chosen.paths is None else checked(chosen.paths), request.only)
+    asked = RequestedPaths(None if chosen.paths is None else checked(chosen.paths), request.only)
     choice = plans.choose(compared, asked)
     choice = choice.without(*_on_disk(place, choice, compared.seen.meant))
     whole = plans.arranged(compared, _settled(place, choice), fetch)
@@ -315,7 +315,7 @@ def _unsaved(place: Place, taken: Taken, plan: Plan, other: frozenset[bytes]) ->
         missed.path: f"it could not be saved first: {missed.reason}"
         for missed in taken.not_captured
     }
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         return [
             Kept(os.fsdecode(path), why.get(path, _IGNORED))
             for path, entry in sorted(plan.unsaved.items())
@@ -325,11 +325,11 @@ def _unsaved(place: Place, taken: Taken, plan: Plan, other: frozenset[bytes]) ->
 
 
 def _not_saved(
-    place: Place, request: RestoreRequest, goal: capture.Capture, asked: Asked
+    place: Place, request: RestoreRequest, goal: capture.Capture, asked: RequestedPaths
 ) -> tuple[NotSaved, ...]:
     if not goal.not_captured:
         return ()
-    with Beneath(place.root) as beneath:
+    with RootDirectory(place.root) as beneath:
         return not_saved(beneath, goal.not_captured, request.target.created_at, asked)
 
 

@@ -1,4 +1,4 @@
-"""The words of this room as plain data: an entry of a directory, and what was left out."""
+"""Plain data that all of workspace shares: an entry of a directory, a path that was left out."""
 
 import stat
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ SYMLINK = 2
 DIRECTORY = 3
 
 # What is kept of a mode. Bits that hand on the owner's rights are not: a restored file, or
-# one from somebody else's store, must not run as its owner.
+# one from another user's store, must not run as its owner.
 FILE_BITS = 0o777
 _DIRECTORY_BITS = 0o3777
 

@@ -84,6 +84,10 @@ class ParrotLines:
     def copied(self, text: str, session: str, new: str) -> str:
         return json.dumps({**self.parsed(text, session), "talk": new})
 
+    def moved(self, text: str, old: str, new: str) -> str:
+        line = json.loads(text)
+        return json.dumps({**line, "directory": new}) if "directory" in line else text
+
     def closing(self, lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
         told = {"talk": ending.session, "kind": "result", "at": ending.moment, "text": UNSAVED}
         return [json.dumps({**told, "id": call.id}) for call in waiting]
@@ -159,8 +163,9 @@ class Parrot(AgentSpec):
     def why_hooks_off(self, folder: Path, project: Path, here: Path) -> str:
         return f"{folder / 'asleep'} is there" if (folder / "asleep").exists() else ""
 
-    def resume_command(self, session: str) -> str:
-        return f"parrot --resume {session}"
+    def resume_words(self, session: str | None, prompt: str = "") -> list[str]:
+        resumed = [] if session is None else ["--resume", session]
+        return ["parrot", *resumed, *([prompt] if prompt else [])]
 
     def transcripts(self, folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
         return ((path.stem, path) for path in (folder / "talks").glob("*.jsonl"))
@@ -171,7 +176,9 @@ class Parrot(AgentSpec):
             raise Unknown(f"{path!r} is no talk of Parrot's")
         return real
 
-    def copy_path(self, original: Path, session: str, folder: Path, moment: datetime) -> Path:
+    def copy_path(
+        self, original: Path, session: str, folder: Path, moment: datetime, directory: str | None
+    ) -> Path:
         return original.with_name(f"{session}.jsonl")
 
 

@@ -130,7 +130,6 @@ def test_files_and_conversation_come_back_together_at_every_boundary(tmp_path: P
     before = stage.transcripts()
     one, two, end = {"edited.txt": "one\n"}, {"edited.txt": "two\n"}, {"made.txt": "b\n"}
     expected = {
-        ("Stop", None): (end, 3),
         ("PostToolBatch", "Bash, Bash"): (end, 3),
         ("PostToolUse", "toolu_4"): (end, 3),
         ("PostToolUse", "toolu_3"): ({**two, **end}, 3),
@@ -138,6 +137,7 @@ def test_files_and_conversation_come_back_together_at_every_boundary(tmp_path: P
         ("PostToolUse", "toolu_2"): (two, 2),
         ("PostToolBatch", "Read"): (one, 1),
         ("PostToolUse", "toolu_1"): (one, 1),
+        ("Stop", None): (end, 3),  # the last: it goes on with the original
     }
     for boundary, (files, request) in expected.items():
         target = saved[boundary]["id"]

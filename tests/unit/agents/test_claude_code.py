@@ -11,7 +11,9 @@ from unittest import mock
 import pytest
 
 from hardsave.agents import conversation
-from hardsave.agents.conversation import Resumption
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex.spec import CODEX
+from hardsave.agents.conversation import Place, Resumption
 from tests.unit.agents.conftest import answered, called, line
 
 HELLO = '{"type":"user","message":{"role":"user","content":"hi"},"sessionId":"s-1"}'
@@ -52,7 +54,7 @@ def state(path: Path, *lines: str, pending: str | None = None) -> dict[str, Any]
 
 
 def resumed(given: Any, hook: str = "Stop") -> Resumption:
-    found = conversation.resume(given, {"hook": hook}, os.environ, "claude-s-1")
+    found = conversation.resume(given, {"hook": hook}, os.environ, Place("claude-s-1"))
     assert found is not None
     return found
 
@@ -69,7 +71,7 @@ def test_a_copy_ends_at_the_mark_and_the_original_is_untouched(room: Path) -> No
     assert found.command == f"claude --resume {copy.stem}"
     first, title = copy.read_text().splitlines()
     assert first == HELLO.replace("s-1", copy.stem)
-    assert json.loads(title)["customTitle"] == "claude-s-1 rewound"
+    assert json.loads(title)["customTitle"] == "hi (rewound)"
     assert path.read_bytes() == before
 
 
@@ -113,7 +115,7 @@ def test_what_the_conversation_tells_beyond_the_files_is_said(
     told = [{} if each is None else dict(zip(keys, each, strict=True)) for each in earlier]
     about = dict(zip(keys, ("PostToolUse", "a", "s-1"), strict=True))
     given = state(path, HELLO, lines[0], pending="a")
-    found = conversation.resume(given, about, os.environ, "claude-s-1", told)
+    found = conversation.resume(given, about, os.environ, Place("claude-s-1"), told)
     assert found is not None
     assert ("tell of 1 more call than the files" in found.why) == more
 
@@ -131,7 +133,7 @@ def test_a_subagent_that_was_at_work_has_not_told_its_result_yet(room: Path) -> 
     """The files are from the midst of its call, though that has ended since."""
     path = written(room, HELLO, CALL, RESULT, HELLO)
     about = {"hook": "PostToolUse", "session": "s-1", "subagent": "a1"}
-    found = conversation.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")
+    found = conversation.resume(state(path, HELLO, CALL), about, os.environ, Place("claude-s-1"))
     (copy,) = others(room)
     assert found is not None
     assert "1 call has no result" in found.why
@@ -143,7 +145,7 @@ def test_a_tool_that_was_at_work_when_its_user_said_more_has_no_result_yet(room:
     """Its files are from the midst of it, not from its end."""
     path = written(room, HELLO, CALL, RESULT)
     about = {"hook": "UserPromptSubmit", "session": "s-1"}
-    found = conversation.resume(state(path, HELLO, CALL), about, os.environ, "claude-s-1")
+    found = conversation.resume(state(path, HELLO, CALL), about, os.environ, Place("claude-s-1"))
     assert found is not None
     assert found.why == "1 call has no result, and the agent is told so"
 
@@ -197,7 +199,7 @@ def test_what_hooks_have_told_of_before_was_said_though_nothing_is_written(
     earlier.append({"hook": "Stop", "session": session})
     about = {"hook": hook, "session": "s-1"}
     given = state(room / "s-1.jsonl")
-    found = conversation.resume(given, about, os.environ, "claude-s-1", iter(earlier))
+    found = conversation.resume(given, about, os.environ, Place("claude-s-1"), iter(earlier))
     assert found is not None
     assert (found.command is None) == is_said
     assert ("nothing had been said" in found.why) != is_said
@@ -206,7 +208,7 @@ def test_what_hooks_have_told_of_before_was_said_though_nothing_is_written(
 def test_a_state_without_a_transcript_is_no_agents(room: Path) -> None:
     odd: list[Any] = [None, [], {}, {"transcript": "text"}, {"transcript": {"agent": "other"}}]
     for given in odd:
-        assert conversation.resume(given, {"hook": "Stop"}, os.environ, "main") is None
+        assert conversation.resume(given, {"hook": "Stop"}, os.environ, Place("main")) is None
 
 
 @pytest.mark.parametrize("fault", ["prefix", "type", "pairing", "elsewhere", "content", "odd"])
@@ -259,8 +261,119 @@ def test_a_transcript_that_cannot_be_read_is_not_called_one_that_cannot_be_writt
 
 
 def test_where_nothing_can_be_written_that_is_said(room: Path) -> None:
-    path = written(room, HELLO)
+    path = written(room, HELLO, CALL)
     with mock.patch.object(os, "link", side_effect=OSError(errno.EROFS, "read-only")):
         found = resumed(state(path, HELLO))
     assert (found.command, others(room)) == (None, [])
     assert "read-only" in found.why
+
+
+# Copies: as few as will do
+
+SAID = '{"type":"assistant","message":{"role":"assistant","content":"well"},"sessionId":"s-1"}'
+COST = '{"type":"cost-state","sessionId":"s-1","totalCostUSD":1}'
+PLACE = Place("claude-s-1", "chk_1", "rewound to :14")
+
+
+def gone_on(given: Any, place: Place = PLACE) -> Resumption:
+    found = conversation.resume(given, {"hook": "Stop"}, os.environ, place)
+    assert found is not None
+    return found
+
+
+def title(path: Path) -> str:
+    return str(json.loads(path.read_text().splitlines()[-1])["customTitle"])
+
+
+def test_a_conversation_that_ends_at_the_checkpoint_by_itself_is_gone_on_with(room: Path) -> None:
+    """What Claude Code notes besides is nothing that was said."""
+    found = gone_on(state(written(room, HELLO, SAID, COST), HELLO, SAID))
+    assert found.command == "claude --resume s-1"
+    assert others(room) == []
+
+
+def test_a_second_rewind_to_a_checkpoint_goes_on_with_the_copy_that_there_is(room: Path) -> None:
+    given = state(written(room, HELLO, SAID, HELLO), HELLO, SAID)
+    first = gone_on(given)
+    (copy,) = others(room)
+    assert gone_on(given) == first
+    with copy.open("a") as file:
+        file.write(COST.replace("s-1", copy.stem) + "\n")
+    assert gone_on(given) == first, "it was looked at and left"
+    assert others(room) == [copy]
+    with copy.open("a") as file:
+        file.write(HELLO.replace("s-1", copy.stem) + "\n")
+    assert gone_on(given).session != first.session
+    assert len(others(room)) == 2
+
+
+def test_a_copy_is_titled_by_its_first_prompt_and_where_it_was_rewound_to(room: Path) -> None:
+    prompt = HELLO.replace('"hi"', '"Write tests for all of the parser, please, and run them"')
+    gone_on(state(written(room, prompt, SAID, HELLO), prompt, SAID))
+    (copy,) = others(room)
+    assert title(copy) == "Write tests for all of the parser, plea… (rewound to :14)"
+    lines = copy.read_text().splitlines()
+    given = state(copy, *lines)
+    given["transcript"].update(session=copy.stem)
+    with copy.open("a") as file:
+        file.write(HELLO.replace("s-1", copy.stem) + "\n")
+    gone_on(given, Place("claude-s-1", "chk_2", "rewound to :3"))
+    (second,) = (path for path in others(room) if path != copy)
+    assert title(second) == "Write tests for all of the parser, plea… (rewound to :3)"
+
+
+def test_a_title_that_its_user_has_given_stays(room: Path) -> None:
+    named = '{"type":"custom-title","customTitle":"The parser","sessionId":"s-1"}'
+    gone_on(state(written(room, HELLO, named, SAID, HELLO), HELLO, named, SAID))
+    (copy,) = others(room)
+    assert title(copy) == "The parser (rewound to :14)"
+
+
+def test_what_goes_on_in_another_directory_is_written_for_that(room: Path, tmp_path: Path) -> None:
+    there = tmp_path / "a_try"
+    there.mkdir()
+    first = HELLO.replace('"type":"user"', '"type":"user","cwd":"/p/src"')
+    path = written(room, first, SAID)
+    found = gone_on(state(path, first, SAID), PLACE._replace(workspace=str(there)))
+    assert found.directory == str(there)
+    (copy,) = (room.parent / str(there).replace("/", "-").replace("_", "-")).iterdir()
+    assert copy.stem == found.session
+    assert json.loads(copy.read_text().splitlines()[0])["cwd"] == str(there)
+    assert path.read_text().splitlines() == [first, SAID]
+    assert others(room) == []
+
+
+def message(role: str, content: Any) -> dict[str, Any]:
+    return {"role": role, "content": content}
+
+
+def test_the_prompt_that_was_taken_back_is_the_first_behind_what_is_kept() -> None:
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
+    said = [
+        message("user", "one"),
+        message("assistant", "well"),
+        message("user", result),
+        message("user", "<bash-input>ls</bash-input>"),
+        message("user", [{"type": "text", "text": "two"}]),
+        message("user", "three"),
+    ]
+    whole, about = {"messages": said}, {"transcript": {"agent": "claude-code"}}
+
+    def taken(count: int) -> str:
+        return conversation.taken_back({**whole, **about}, {"messages": said[:count], **about})
+
+    assert [taken(count) for count in range(7)] == ["one", *["two"] * 4, "three", ""]
+    other = {"messages": [message("user", "else")], **about}
+    assert conversation.taken_back({**whole, **about}, other) == ""
+    assert conversation.taken_back(whole, {**other, "messages": []}) == ""
+
+
+def test_an_agent_that_goes_on_has_the_program_and_the_options_that_it_had() -> None:
+    typed = ["/opt/claude", "--model", "opus", "--add-dir", "../a", "../b", "-c", "do it"]
+    assert CLAUDE_CODE.started_as(typed, "s-1", "-x") == [
+        *("/opt/claude", "--model", "opus", "--add-dir", "../a", "../b"),
+        *("--resume", "s-1", "--prefill=-x"),
+    ]
+    assert CLAUDE_CODE.started_as(["npx", "claude"], None) == ["claude"]
+    typed = ["codex", "-m=o3", "resume", "--last", "--", "--oss"]
+    assert CODEX.started_as(typed, "s-1", "-x") == ["codex", "-m=o3", "resume", "s-1", "--", "-x"]

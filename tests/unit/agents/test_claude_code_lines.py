@@ -225,13 +225,13 @@ def test_a_call_that_a_prompt_goes_on_from_is_not_left_behind() -> None:
 
 def test_an_open_call_gets_one_truthful_error() -> None:
     call = Open("a", parsed(called("a"), "s-1"))
-    ending = Ending("new", "rewound", "2026-01-01T00:00:00.000Z", lambda: "u-9")
+    ending = Ending("new", "Do it", "rewound to :3", "2026-01-01T00:00:00.000Z", lambda: "u-9")
     result, title = map(json.loads, closing([], [call], ending))
     (block,) = result["message"]["content"]
     assert (block["tool_use_id"], block["is_error"]) == ("a", True)
     assert "unknown" in block["content"]
     assert (result["parentUuid"], result["sessionId"], result["cwd"]) == ("u-a", "new", "/p")
-    assert (title["customTitle"], title["sessionId"]) == ("rewound", "new")
+    assert (title["customTitle"], title["sessionId"]) == ("Do it (rewound to :3)", "new")
     assert parsed(json.dumps(result), "new")
 
 
@@ -239,7 +239,7 @@ def note(leaf: str, **more: Any) -> str:
     return line("last-prompt", lastPrompt="hi", leafUuid=leaf, **more)
 
 
-ENDING = Ending("new", "rewound", "2026-01-01T00:00:00.000Z", lambda: "u-9")
+ENDING = Ending("new", "Do it", "rewound to :3", "2026-01-01T00:00:00.000Z", lambda: "u-9")
 
 
 @pytest.mark.parametrize("later", [[], [linked("6", "5", "well", "assistant")]])

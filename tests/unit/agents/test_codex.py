@@ -11,11 +11,12 @@ from blake3 import blake3
 import hardsave
 from hardsave.agents import conversation
 from hardsave.agents.codex.spec import CODEX
-from hardsave.agents.conversation import Resumption
+from hardsave.agents.conversation import Place, Resumption
 from hardsave.daemon import save
 
 LINES = Path(__file__).with_name("codex_plain.jsonl").read_text().splitlines()
 SESSION = str(json.loads(LINES[0])["payload"]["id"])
+SAID_SINCE = LINES[7]  # a prompt
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def state(path: Path, lines: list[str], **more: Any) -> dict[str, Any]:
 
 
 def resumed(given: Any, hook: str = "Stop") -> Resumption:
-    found = conversation.resume(given, {"hook": hook}, os.environ, "codex-line")
+    found = conversation.resume(given, {"hook": hook}, os.environ, Place("codex-line"))
     assert found is not None
     return found
 
@@ -102,7 +103,7 @@ def test_half_a_character_in_a_line_that_is_written_anew_stays_what_it_is(
     first = json.loads(LINES[0])
     first["payload"]["originator"] = "\ud83d"
     lines = [json.dumps(first), *LINES[1:]]
-    found = resumed(state(written(transcript, lines), lines))
+    found = resumed(state(written(transcript, [*lines, SAID_SINCE]), lines))
     assert found.session is not None
     (copy,) = others(tmp_path, transcript)
     assert json.loads(copy.read_text().splitlines()[0])["payload"]["originator"] == "\ud83d"
@@ -118,9 +119,7 @@ def test_a_session_goes_back_that_goes_on_in_another_file(tmp_path: Path, transc
     listed = dict(CODEX.transcripts(tmp_path / "codex", "anywhere"))
     assert listed[f"{SESSION}_{other}"] == path
     assert listed[SESSION] == transcript
-    whole = conversation.whole(state(path, LINES, session=f"{SESSION}_{other}"), os.environ)
-    assert whole is not None
-    assert whole.command == f"codex resume {SESSION}"  # by any other id it begins anew
+    assert CODEX.resume_command(f"{SESSION}_{other}") == f"codex resume {SESSION}"
 
 
 def based(on: str) -> str:
@@ -134,7 +133,7 @@ def test_a_session_that_goes_on_from_another_needs_that_and_those_before_it(
 ) -> None:
     one, two = "01a1e95f-c24d-7a62-8713-6d1206791c51", "01a1e95f-c24d-7a62-8713-6d1206791c52"
     lines = [based(two), *LINES[1:]]
-    written(transcript, lines)
+    written(transcript, [*lines, SAID_SINCE])
 
     def found() -> Resumption:
         return resumed(state(transcript, lines))
@@ -180,7 +179,7 @@ def test_what_is_not_as_known_is_refused_and_nothing_is_written(
         "ordinals": [*LINES[:20], *LINES[21:]],
     }
     if fault in changes:
-        given = state(written(transcript, changes[fault]), changes[fault])
+        given = state(written(transcript, [*changes[fault], SAID_SINCE]), changes[fault])
     elif fault == "prefix":
         written(transcript, [LINES[0], LINES[1].replace("exec", "tui"), *LINES[2:]])
     elif fault == "elsewhere":
@@ -241,7 +240,7 @@ def test_files_that_others_saved_while_a_tool_ran_come_with_what_it_did(
     metadata: dict[str, str], length: int, tmp_path: Path, transcript: Path
 ) -> None:
     given = state(transcript, LINES[:13], upcoming="call_0_0")
-    conversation.resume(given, metadata, os.environ, "codex-line")
+    conversation.resume(given, metadata, os.environ, Place("codex-line"))
     (copy,) = others(tmp_path, transcript)
     assert len(copy.read_text().splitlines()) == length
 
@@ -251,7 +250,7 @@ def test_what_a_subagent_is_asked_is_no_prompt_of_the_session(
 ) -> None:
     given = state(transcript, LINES[:14], pending="call_0_0")
     about = {"hook": "UserPromptSubmit", "subagent": "sub"}
-    found = conversation.resume(given, about, os.environ, "codex-line")
+    found = conversation.resume(given, about, os.environ, Place("codex-line"))
     assert found is not None
     (copy,) = others(tmp_path, transcript)
     assert copy.read_text().splitlines()[1:] == LINES[1:15]

@@ -13,7 +13,7 @@ from hardsave.agents.spec import Ending, Open, Unknown
 
 PLAIN = Path(__file__).with_name("codex_plain.jsonl").read_text().splitlines()
 CODED = Path(__file__).with_name("codex_coded.jsonl").read_text().splitlines()
-ENDING = Ending("new", "rewound", "2026-01-01T00:00:00.000Z", lambda: "u")
+ENDING = Ending("new", "Do it", "rewound to :3", "2026-01-01T00:00:00.000Z", lambda: "u")
 
 
 def session(lines: list[str]) -> str:

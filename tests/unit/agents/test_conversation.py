@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.agents import conversation
+from hardsave.agents.conversation import Place
 from hardsave.agents.transcripts import EMPTY
 
 
@@ -15,7 +16,7 @@ def test_a_transcript_elsewhere_is_not_written_and_that_is_said(
 ) -> None:
     told = {"agent": agent, "session": "abc", "path": path, **EMPTY.told()}
     state = {"transcript": told, "lines": []}
-    found = conversation.resume(state, {}, {"HOME": str(tmp_path)}, "main")
+    found = conversation.resume(state, {}, {"HOME": str(tmp_path)}, Place("main"))
     assert found is not None
     assert found.command is None
     assert found.why

@@ -59,7 +59,7 @@ def test_a_spec_that_others_could_not_rely_on_is_refused(change: dict[str, str],
 def test_a_spec_that_leaves_something_out_is_refused_by_what_it_lacks() -> None:
     class Half(AgentSpec):
         name = "half"
-        resume_command = Parrot.resume_command
+        resume_words = Parrot.resume_words
         transcripts = Parrot.transcripts
         original = Parrot.original
         copy_path = Parrot.copy_path

@@ -40,15 +40,45 @@ def test_a_rewind_says_how_to_go_on(run: Run, transcript: Path, project: Path) -
     assert "two" not in copy.read_text()
 
 
-def test_an_undo_says_how_to_go_on_with_the_whole_conversation(run: Run, transcript: Path) -> None:
-    told = "the whole conversation goes on with: claude --resume s-1"
-    run("rewind", "@~1", "--yes")
-    assert told in run("undo").err
-    assert "the whole conversation" not in run("redo").err
-    assert told in run("undo").err
-    run("redo")
-    transcript.unlink()
-    assert "the whole conversation" not in run("undo").err
+def test_undo_and_redo_name_the_conversation_of_the_head(run: Run, transcript: Path) -> None:
+    with transcript.open("a") as file:
+        file.write(LINE % "three")  # not saved yet
+    told = {"session_id": "s-1", "hook_event_name": "Stop", "transcript_path": str(transcript)}
+    save.work(json.dumps({**told, "cwd": os.getcwd()}).encode(), os.environ)
+
+    def named(*typed: str) -> str:
+        back = run(*typed, "--json").data["conversation"]
+        assert back["command"] == f"claude --resume {back['session']}"
+        return str(back["session"])
+
+    two = named("rewind", "claude-s-1:2", "--yes")
+    one = named("rewind", "claude-s-1:1", "--yes")
+    assert named("undo") == two
+    assert named("redo") == one
+    assert named("undo") == two
+    assert named("undo") == "s-1", "the whole one"
+    assert named("redo") == two
+    assert f"go on with: claude --resume {one}" in run("redo").err
+    assert "two" not in transcript.with_name(f"{one}.jsonl").read_text()
+    assert "two" in transcript.with_name(f"{two}.jsonl").read_text()
+
+
+def test_a_rewind_that_does_nothing_makes_no_copy(run: Run, transcript: Path) -> None:
+    ran = run("rewind", "@", "--yes")
+    assert "go on with: claude --resume s-1" in ran.err
+    assert list(transcript.parent.iterdir()) == [transcript]
+
+
+def test_a_rewind_gives_the_prompt_back_that_it_took_back(run: Run, transcript: Path) -> None:
+    assert run("rewind", "@~1", "--yes", "--json").data["conversation"]["prompt"] == "two"
+    assert run("rewind", "@", "--yes", "--json").data["conversation"]["prompt"] == ""
+
+
+def test_resume_is_refused_where_no_agent_could_be_started(run: Run, transcript: Path) -> None:
+    ran = run("rewind", "@~1", "--yes", "--resume")
+    assert ran.code == Exit.USAGE
+    assert "there is none to start it on" in ran.err
+    assert list(transcript.parent.iterdir()) == [transcript]
 
 
 @pytest.mark.skipif(

@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.cli import current_timeline
 from hardsave.cli.errors import Exit
-from hardsave.errors import Misuse
 from tests.unit.cli.conftest import Run
 
 LONG = "claude-7d63e7b0-f288-46b6-abcd-2f90475a4877"
@@ -21,14 +19,6 @@ def several(project: Path) -> Path:
             line.save({"turn": 1}, workspace=".", status="done")
             line.save({"turn": 2}, workspace=".", status="done")
     return project
-
-
-def test_a_name_wins_over_those_that_begin_with_it() -> None:
-    assert current_timeline.named("session-1", ["session-1", "session-10"]) == "session-1"
-    assert current_timeline.named("ses", ["main", "session-1"]) == "session-1"
-    assert current_timeline.named("x", ["main"]) is None
-    with pytest.raises(Misuse, match="2 timelines begin with 's': 's-1', 's-2'; type more of it"):
-        current_timeline.named("s", ["s-1", "s-2"])
 
 
 @pytest.mark.parametrize(

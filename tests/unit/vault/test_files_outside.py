@@ -146,5 +146,5 @@ def test_rules_that_say_nothing_cost_nothing(repository: Repository, store: Watc
     desk.write(a="one")
     saved = desk.vault.get(desk.save(1)).files
     assert saved is not None
-    assert saved._read().around is None
+    assert saved._read().outer_rules is None
     desk.vault.close()

@@ -20,7 +20,7 @@ from hardsave.vault.ahead import Ahead
 from hardsave.vault.vault import Vault
 from hardsave.workspace.scan import walk
 from hardsave.workspace.snapshot import builder as snapshots
-from hardsave.workspace.snapshot.file_reader import Files
+from hardsave.workspace.snapshot.file_reader import FileReader
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
 
@@ -455,7 +455,7 @@ def test_a_workspace_that_goes_under_a_capture_is_an_error_never_an_empty_snapsh
     places = {
         "looking": (walk.Walk, "_list"),
         "between": (capturing, "snapshot"),
-        "reading": (Files, "read"),
+        "reading": (FileReader, "read"),
     }
     where, name = places[when]
     real = getattr(where, name)

@@ -9,7 +9,7 @@ import pytest
 
 from hardsave.errors import Misuse
 from hardsave.vault.restore_plan import FileChanges
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from tests.unit.vault.desk import Desk, put, refusal, wipe
 from tests.unit.workspace.room import picture
 
@@ -224,14 +224,16 @@ def test_a_directory_that_cannot_be_looked_into_is_told_to_stay(
     desk.write(a_txt="one", shut__b="one")
     desk.save(1)
     desk.write(a_txt="two", shut__b="two")
-    real = Beneath.open
+    real = RootDirectory.open
 
-    def refused(self: Beneath, path: bytes, *given: int) -> int:
+    def refused(self: RootDirectory, path: bytes, *given: int) -> int:
         if path == b"shut":
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return real(self, path, *given)
 
-    monkeypatch.setattr(Beneath, "open", refused)  # whoever runs tests may be allowed everything
+    monkeypatch.setattr(
+        RootDirectory, "open", refused
+    )  # whoever runs tests may be allowed everything
     done = desk.line.rewind("main:1", what="files")
     monkeypatch.undo()
     assert done.files is not None

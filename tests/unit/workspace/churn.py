@@ -21,7 +21,7 @@ class Churn:
 
     def __init__(self, root: Path, outside: Path, seed: int) -> None:
         self.root = root
-        self.outside = outside
+        self.outer_rules = outside
         self.random = random.Random(seed)
         self.done: list[str] = []
         self.is_time_to_look = False
@@ -123,7 +123,7 @@ class Churn:
         self.file().unlink()
 
     def symlink(self) -> None:
-        self.path().symlink_to(self.random.choice(["a", "../b", "no/where", str(self.outside)]))
+        self.path().symlink_to(self.random.choice(["a", "../b", "no/where", str(self.outer_rules)]))
 
     def swap_symlink(self) -> None:
         links = [path for path in self.directories()[0].rglob("*") if path.is_symlink()]
@@ -133,20 +133,20 @@ class Churn:
             self.random.choice([lambda: link.symlink_to("c.txt"), link.mkdir, link.touch])()
 
     def link(self) -> None:
-        """In a place that is always watched; and nothing more until somebody has looked: what
-        is done to a file under a name that nobody ever saw is told to nobody."""
+        """In a place that is always watched; and nothing more until the next scan:
+        there is no event for a change under a name that no scan has seen."""
         (self.root / "linked").hardlink_to(self.file())
         self.is_time_to_look = True
 
     def link_from_outside(self) -> None:
         """A file that has had another name from the beginning."""
-        name = self.outside / f"link{self.random.randrange(3)}"
+        name = self.outer_rules / f"link{self.random.randrange(3)}"
         if not name.exists():
             name.write_bytes(self.bytes())
         self.path().hardlink_to(name)
 
     def write_through_outside(self) -> None:
-        for name in sorted(self.outside.glob("link*")):
+        for name in sorted(self.outer_rules.glob("link*")):
             name.write_bytes(self.bytes())
 
     # Directories
@@ -167,14 +167,14 @@ class Churn:
 
     def away_and_back(self) -> None:
         directory = self.below()
-        away = self.outside / "away"
+        away = self.outer_rules / "away"
         directory.rename(away)
         (away / self.random.choice(NAMES)).write_bytes(self.bytes())
         away.rename(directory)
 
     def exchange(self) -> None:
         one, other = self.below(), self.below()
-        away = self.outside / "away"
+        away = self.outer_rules / "away"
         one.rename(away)
         try:
             other.rename(one)
@@ -182,13 +182,13 @@ class Churn:
             away.rename(one if not one.exists() else other)
 
     def move_out(self) -> None:
-        target = self.outside / f"tree{self.random.randrange(4)}"
+        target = self.outer_rules / f"tree{self.random.randrange(4)}"
         if target.exists():
             shutil.rmtree(target)
         self.below().rename(target)
 
     def move_in(self) -> None:
-        trees = sorted(self.outside.glob("tree*"))
+        trees = sorted(self.outer_rules.glob("tree*"))
         if trees:
             tree = self.random.choice(trees)
             (tree / self.random.choice(NAMES)).write_bytes(self.bytes())
@@ -200,7 +200,7 @@ class Churn:
     def replace_directory(self) -> None:
         """Another one of the same name, at once."""
         directory = self.below()
-        away = self.outside / "tree9"
+        away = self.outer_rules / "tree9"
         if away.exists():
             shutil.rmtree(away)
         directory.rename(away)
@@ -231,7 +231,7 @@ class Churn:
 def main() -> None:
     root, outside, seed = sys.argv[1:]
     churn = Churn(Path(root), Path(outside), int(seed))
-    churn.verbs.remove(churn.link)  # nobody looks in between
+    churn.verbs.remove(churn.link)  # there is no scan in between
     while not select.select([sys.stdin], [], [], 0)[0]:
         churn.step()
 

@@ -7,12 +7,12 @@ from hardsave.objects.hashing import Hash
 from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.git.git_directory import GitDirectory, NoGitDirectory, opened
 from hardsave.workspace.git.position import GitPosition, Tracked, exclude_in, tracked_in
-from hardsave.workspace.ignore.outer_rules import Outside
+from hardsave.workspace.ignore.outer_rules import OuterRules
 from hardsave.workspace.snapshot import capture
 from hardsave.workspace.snapshot.capture import Capture
 from hardsave.workspace.snapshot.content import Put
 
-NOTHING = Outside()
+NOTHING = OuterRules()
 
 
 def tracked(root: Path) -> frozenset[bytes] | None:
@@ -43,9 +43,9 @@ def written(
     not_captured: Sequence[NotCaptured],
     position: GitPosition | None,
     put: Put,
-    outside: Outside = NOTHING,
+    outside: OuterRules = NOTHING,
 ) -> Hash:
     """Store a capture; the contents of git's files, and of ignore files, come before it."""
     git = None if position is None else capture.write_git(position, put)
-    around = capture.write_around(outside, put)
+    around = capture.write_outer_rules(outside, put)
     return capture.write(Capture(snapshot, tuple(not_captured), git, around), put)

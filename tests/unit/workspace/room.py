@@ -16,8 +16,8 @@ from hardsave.workspace.restore import execution
 from hardsave.workspace.restore.plan import Plan, plan
 from hardsave.workspace.restore.steps import Restored
 from hardsave.workspace.scan import cache as caches
-from hardsave.workspace.scan.cache import KEY_BYTES, NO_STAMP, Cache, Folder
-from hardsave.workspace.scan.capture_policy import DEFAULT, Policy
+from hardsave.workspace.scan.cache import NO_STAMP, STAMP_BYTES, Cache, CachedDirectory
+from hardsave.workspace.scan.capture_policy import DEFAULT_POLICY, Policy
 from hardsave.workspace.scan.changed_paths import Changed
 from hardsave.workspace.scan.result import Scan
 from hardsave.workspace.scan.scanner import scan
@@ -48,7 +48,7 @@ class Names:
         return name in self.ignored or (is_dir and name + b"/" in self.ignored)
 
 
-Folders = dict[bytes, Folder | None]
+CachedDirectories = dict[bytes, CachedDirectory | None]
 
 
 class Room:
@@ -62,7 +62,7 @@ class Room:
         self.batches = 0
         self.fetched = 0
         self.now_ns = 0  # how far the clock is ahead of the disk's
-        self.frozen: dict[bytes, os.stat_result] = {}  # how it looks, whatever has changed
+        self.frozen: dict[bytes, os.stat_result] = {}  # its status, also after a change
 
     def clock(self) -> int:
         return time.time_ns() + self.now_ns
@@ -85,7 +85,7 @@ class Room:
         self,
         *,
         tracked: frozenset[bytes] = frozenset(),
-        policy: Policy = DEFAULT,
+        policy: Policy = DEFAULT_POLICY,
     ) -> Snapshot:
         """With the cache of the last one, as a process that starts anew would have it."""
         with self._frozen():
@@ -106,7 +106,7 @@ class Room:
 
     @contextmanager
     def _frozen(self) -> Iterator[None]:
-        """By whatever way a path is looked at."""
+        """For each way to look at a path."""
         lstat, real, frozen = os.lstat, os.stat, self.frozen
 
         def look(path: Any, *, dir_fd: int | None = None, **how: Any) -> os.stat_result:
@@ -116,12 +116,12 @@ class Room:
                     return status
             return real(path, dir_fd=dir_fd, **how)
 
-        def glance(path: bytes, *, dir_fd: int | None = None) -> os.stat_result:
+        def frozen_lstat(path: bytes, *, dir_fd: int | None = None) -> os.stat_result:
             whole = path if dir_fd is None else os.path.join(os.fsencode(self.root), path)
             return frozen.get(whole) or lstat(path, dir_fd=dir_fd)
 
         with (
-            mock.patch.object(os, "lstat", glance),
+            mock.patch.object(os, "lstat", frozen_lstat),
             mock.patch.object(os, "stat", look),
         ):
             yield
@@ -169,7 +169,7 @@ class Room:
         return found
 
     def anew(
-        self, *, tracked: frozenset[bytes] = frozenset(), policy: Policy = DEFAULT
+        self, *, tracked: frozenset[bytes] = frozenset(), policy: Policy = DEFAULT_POLICY
     ) -> Snapshot:
         """Without any cache: what a snapshot must be equal to."""
         room = _with_objects(self.root, self.objects)
@@ -184,7 +184,7 @@ class WatchedRoom(Room):
         super().__init__(root)
         self.watch = watch(root, cookies=cookies, **options)
         self.reasons: list[str] = []  # of scans that looked at everything
-        self.narrow = 0  # scans that did not
+        self.incremental = 0  # scans that did not
         self.looked_at: list[bytes] = []  # directories, by the last scan
 
     def __enter__(self) -> "WatchedRoom":
@@ -198,21 +198,21 @@ class WatchedRoom(Room):
 
     def scanned(self, found: Scan) -> None:
         self.looked_at = [each.path for each in found.found]
-        if found.is_narrow:
-            self.narrow += 1
+        if found.is_incremental:
+            self.incremental += 1
         else:
-            self.reasons.append(found.everything)
+            self.reasons.append(found.full_scan_reason)
 
     def kept(self, cache: Cache) -> Cache:
         return cache
 
 
-def folders(made: Snapshot) -> Folders:
+def folders(made: Snapshot) -> CachedDirectories:
     """The cache that comes with a snapshot, without what only says how old it is."""
     return {path: made.cache.get(path) for path in made.cache.paths()}
 
 
-def agree(made: Folders, later: Folders) -> bool:
+def agree(made: CachedDirectories, later: CachedDirectories) -> bool:
     """Whether two scans have seen the same. The earlier may have come too soon after a change
     to rely on the stamp of a directory or of a file, where the later one can."""
     if made.keys() != later.keys():
@@ -220,17 +220,19 @@ def agree(made: Folders, later: Folders) -> bool:
     return all(_as_soon(later[path], one) == one for path, one in made.items())
 
 
-def _as_soon(folder: Folder | None, made: Folder | None) -> Folder | None:
+def _as_soon(
+    folder: CachedDirectory | None, made: CachedDirectory | None
+) -> CachedDirectory | None:
     """A folder without those stamps that `made` came too soon for."""
-    if folder is None or made is None or len(folder.keys) != len(made.keys):
+    if folder is None or made is None or len(folder.entry_stamps) != len(made.entry_stamps):
         return folder
-    keys, too_soon = array("Q", folder.keys), array("Q", made.keys)
-    width = KEY_BYTES // 8
+    keys, too_soon = array("Q", folder.entry_stamps), array("Q", made.entry_stamps)
+    width = STAMP_BYTES // 8
     for at in range(0, width * len(made.files), width):
         if too_soon[at + 2] == 0:
             keys[at : at + width] = too_soon[at : at + width]
     stamp = NO_STAMP if made.stamp == NO_STAMP else folder.stamp
-    return folder._replace(stamp=stamp, keys=keys.tobytes())
+    return folder._replace(stamp=stamp, entry_stamps=keys.tobytes())
 
 
 def _with_objects(root: Path, objects: dict[Hash, bytes]) -> Room:

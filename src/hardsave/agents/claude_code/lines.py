@@ -6,6 +6,7 @@ alone, and Claude Code itself takes none of them along when it forks one.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -68,6 +69,7 @@ LEFT_OUT = frozenset(
 VERSION = "2."
 _BACKGROUND = ("backgroundTaskId", "isAsync")  # what the result of such a call tells
 _LEFT = (*(f'"{key}"'.encode() for key in _BACKGROUND), b"<tool-use-id>")
+_OWN_TITLE = r" \((rewound to|forked from) :\d+\)$"  # hooks need not compile it
 _SHARED = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch")
 
 
@@ -226,11 +228,28 @@ def _replaced(text: str, old: str, new: str) -> Iterator[str]:
         at = text.rfind(old, 0, at)
 
 
+def moved(text: str, old: str, new: str) -> str:
+    """Each line of the talk says where it was said; Claude Code finds it by its folder."""
+    line = _loaded(text)
+    place = line.get("cwd")
+    if not isinstance(place, str) or not (place == old or place.startswith(f"{old}/")):
+        return text
+    return _dumped({**line, "cwd": new + place[len(old) :]})
+
+
 def closing(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
     """Results as Claude Code would have written them, and the title that its picker shows."""
-    title = {"type": "custom-title", "customTitle": ending.title, "sessionId": ending.session}
+    parsed = [_loaded(text) for text in lines]
+    title = f"{_given_title(parsed) or ending.title} ({ending.origin})"
+    named = {"type": "custom-title", "customTitle": title, "sessionId": ending.session}
     results = [_result(call, ending) for call in waiting]
-    return [*results, *_way_on([_loaded(text) for text in lines], ending), _dumped(title)]
+    return [*results, *_way_on(parsed, ending), _dumped(named)]
+
+
+def _given_title(lines: Sequence[Line]) -> str:
+    """The title that its user has given; not one of ours, which a copy of a copy has, too."""
+    named = [_id(line, "customTitle") for line in lines if line.get("type") == "custom-title"]
+    return next((title for title in reversed(named) if not re.search(_OWN_TITLE, title)), "")
 
 
 def _way_on(lines: Sequence[Line], ending: Ending) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
@@ -33,6 +33,35 @@ class ClaudeCode(AgentSpec):
         ("UserPromptSubmit", "PostToolUse", "PostToolBatch", "Stop", "SessionEnd"), HOOK_SECONDS
     )
     runs_in_order = True
+    prefills = True
+    carried_options: ClassVar[Mapping[str, int]] = {
+        **dict.fromkeys(("--dangerously-skip-permissions", "--ide", "--verbose", "--chrome"), 0),
+        **dict.fromkeys(
+            (
+                "--model",
+                "--permission-mode",
+                "--settings",
+                "--setting-sources",
+                "--agent",
+                "--append-system-prompt",
+                "--effort",
+                "--fallback-model",
+            ),
+            1,
+        ),
+        **dict.fromkeys(
+            (
+                "--add-dir",
+                "--allowedTools",
+                "--allowed-tools",
+                "--disallowedTools",
+                "--disallowed-tools",
+                "--mcp-config",
+                "--plugin-dir",
+            ),
+            -1,
+        ),
+    }
     late_seconds = 0.5  # it writes every tenth of a second
 
     def left_running(self, line: bytes) -> Iterator[tuple[str, bool]]:
@@ -43,11 +72,12 @@ class ClaudeCode(AgentSpec):
 
         return hooks.why_off(folder, project)
 
-    def resume_command(self, session: str) -> str:
-        return f"claude --resume {session}"
+    def resume_words(self, session: str | None, prompt: str = "") -> list[str]:
+        resumed = [] if session is None else ["--resume", session]
+        return [self.program, *resumed, *([f"--prefill={prompt}"] if prompt else [])]
 
     def transcripts(self, folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
-        name = re.sub("[^A-Za-z0-9]", lambda found: "--"[: 1 + (found[0] > "\uffff")], directory)
+        name = _folder_name(directory)
         is_cut = len(name) > _LONGEST
         for place in (folder / "projects").glob(f"{name[:_LONGEST]}-*" if is_cut else name):
             for path in place.glob("*.jsonl"):
@@ -61,8 +91,16 @@ class ClaudeCode(AgentSpec):
             raise Unknown(f"{path!r} is not where Claude Code keeps its transcripts")
         return real
 
-    def copy_path(self, original: Path, session: str, folder: Path, moment: datetime) -> Path:
-        return original.with_name(f"{session}.jsonl")
+    def copy_path(
+        self, original: Path, session: str, folder: Path, moment: datetime, directory: str | None
+    ) -> Path:
+        place = original.parent
+        if directory is not None:
+            name = _folder_name(directory)
+            if len(name) > _LONGEST:
+                raise Unknown(f"Claude Code shortens {directory!r} in a way that is not known")
+            place = folder / "projects" / name
+        return place / f"{session}.jsonl"
 
     def moved_to(self, original: Path, folder: Path) -> Path:
         """In the folder of the directory that its session works in. When Claude Code enters a
@@ -76,6 +114,10 @@ class ClaudeCode(AgentSpec):
     def session_folders(self, folder: Path, session: str) -> list[Path]:
         """What Claude Code keeps for its own undo."""
         return [folder / "file-history" / session]
+
+
+def _folder_name(directory: str) -> str:
+    return re.sub("[^A-Za-z0-9]", lambda found: "--"[: 1 + (found[0] > "\uffff")], directory)
 
 
 CLAUDE_CODE = ClaudeCode()

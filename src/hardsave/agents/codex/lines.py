@@ -55,6 +55,7 @@ OLDEST = (0, 160)  # from here on, up to the next first number, sessions are wri
 TYPED = ("codex-tui", "codex_cli_rs", "codex_exec")  # what begins a session by a command
 _PAST = frozenset({"task_complete", "task_started", "turn_aborted"})
 _LEFT, _ENDED = b"Process running with session ID", b'"item_completed"'
+_ROOTS = ("runtime_workspace_roots", "workspace_roots", "writable_roots")
 _BASES = frozenset({"forked_from_id", "history_base"})
 _HEARD = frozenset({"HookPrompt", "UserMessage"})
 # What has ended there is no tool that works here
@@ -153,8 +154,9 @@ def is_to_model(line: Line) -> bool:
 
 def is_talk(line: Line) -> bool:
     """Also in what this one goes on from, to which its first line leads: another session, or the
-    same before it was taken back."""
-    return _message(line) is not None or not _BASES.isdisjoint(line["payload"])
+    same before it was taken back; and a summary of what was said."""
+    is_summary = line["type"] == "compacted"
+    return is_summary or _message(line) is not None or not _BASES.isdisjoint(line["payload"])
 
 
 def attached(heard: Line, later: Iterable[Line]) -> int:
@@ -189,6 +191,26 @@ def copied(text: str, session: str, new: str) -> str:
     if line["type"] != "session_meta":
         return text
     return _dumped({**line, "payload": {**line["payload"], "id": new, "session_id": new}})
+
+
+def moved(text: str, old: str, new: str) -> str:
+    """The first line and those about a turn say where it works. Codex asks its user which of two
+    directories to take if they differ."""
+    line = depth.loads(text)
+    payload = line["payload"]
+    if line["type"] not in ("session_meta", "turn_context"):
+        return text
+    roots = {key: payload[key] for key in _ROOTS if isinstance(payload.get(key), list)}
+    moved = {key: [_in(new, old, each) for each in found] for key, found in roots.items()}
+    place = {"cwd": _in(new, old, payload["cwd"])} if "cwd" in payload else {}
+    return _dumped({**line, "payload": {**payload, **moved, **place}})
+
+
+def _in(new: str, old: str, path: Any) -> Any:
+    """A path in one directory as it is in another; any other stays."""
+    if not isinstance(path, str) or not (path == old or path.startswith(f"{old}/")):
+        return path
+    return new + path[len(old) :]
 
 
 def closing(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:

@@ -44,6 +44,30 @@ class Codex(AgentSpec):
     }
     how_to_trust = "start codex, choose 'Trust all and continue', or see /hooks there"
     has_transcripts_of_subagents = True
+    carried_options: ClassVar[Mapping[str, int]] = {
+        **dict.fromkeys(
+            ("--dangerously-bypass-approvals-and-sandbox", "--full-auto", "--oss", "--search"), 0
+        ),
+        **dict.fromkeys(
+            (
+                "-c",
+                "--config",
+                "-m",
+                "--model",
+                "-p",
+                "--profile",
+                "-s",
+                "--sandbox",
+                "-a",
+                "--ask-for-approval",
+                "--add-dir",
+                "--enable",
+                "--disable",
+                "--local-provider",
+            ),
+            1,
+        ),
+    }
 
     def work(self, given: Any) -> "Work":
         from hardsave.agents.codex import tools  # which a hook without a daemon does without
@@ -63,9 +87,10 @@ class Codex(AgentSpec):
 
         return hooks.untrusted(settings_file)
 
-    def resume_command(self, session: str) -> str:
+    def resume_words(self, session: str | None, prompt: str = "") -> list[str]:
         """By its first id, for each of its files."""
-        return f"codex resume {session.partition('_')[0]}"
+        resumed = [] if session is None else ["resume", session.partition("_")[0]]
+        return [self.program, *resumed, *(["--", prompt] if prompt else [])]
 
     def transcripts(self, folder: Path, directory: str) -> Iterator[tuple[str, Path]]:
         """Of any directory: only the first line of each says which. What a session goes on in
@@ -83,11 +108,20 @@ class Codex(AgentSpec):
             raise Unknown(f"{path!r} is not where Codex keeps its transcripts")
         return real
 
-    def copy_path(self, original: Path, session: str, folder: Path, moment: datetime) -> Path:
+    def copy_path(
+        self, original: Path, session: str, folder: Path, moment: datetime, directory: str | None
+    ) -> Path:
         """In the folder of the day, in local time, as Codex itself would have begun it."""
         local = moment.astimezone()
         name = f"rollout-{local:%Y-%m-%dT%H-%M-%S}-{session}.jsonl"
         return folder / f"sessions/{local:%Y/%m/%d}/{name}"
+
+    def is_gone_on_with(self, original: Path, session: str) -> bool:
+        """Not if the session goes on in another file, or this is that."""
+        if "_" in session or original.parent.name == _ARCHIVE:
+            return False
+        folder = original.parents[4]
+        return list(_kept(folder, f"rollout-*-{glob.escape(session)}*.jsonl")) == [original]
 
     def moved_to(self, original: Path, folder: Path) -> Path:
         """Codex puts away what its user archives, under the same name, and takes it out again."""

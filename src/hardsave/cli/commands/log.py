@@ -1,40 +1,47 @@
-"""`hardsave log`: what was saved, as a graph; or as it happens."""
+"""`hardsave log`: what was done in this directory, by prompt and step; or as it happens."""
 
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from hardsave import Checkpoint, Timeline
-from hardsave.cli import missed_saves
+from hardsave import Checkpoint
+from hardsave.cli import current_timeline, missed_saves
+from hardsave.cli.arguments import one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.log_query import Log, Wanted, gather
-from hardsave.cli.render import graph, json_data, times, wording
-from hardsave.cli.render.summary import Summaries, Summary
+from hardsave.cli.current_timeline import TimelineState
+from hardsave.cli.log_query import LIMIT, Asked, Shape, Told, Wanted, newest_rows, told
+from hardsave.cli.render import json_data, times, wording
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
+from hardsave.timeline.story import Prompt, Step
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from hardsave.vault.follow import Event
 
-LIMIT = 30
-
 
 @command(
     "log",
     examples="""
         hardsave log
-        hardsave log --timeline session-1 -n 100
-        hardsave log --all
+        hardsave log --prompts
+        hardsave log --steps -n 100
+        hardsave log --timeline fix-parser
         hardsave log --status failed --since 2h
         hardsave log --follow --json
     """,
     takes=ON_A_TIMELINE,
 )
-@click.option("-n", "--limit", type=click.IntRange(1, 10_000), help="How many.  [default: 30]")
-@click.option("--all", "everything", is_flag=True, help="All timelines.")
+@click.option("--prompts", is_flag=True, help="One row for each prompt.")
+@click.option("--steps", is_flag=True, help="One row for each step, with branches.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    help="How many prompts or steps.  [default: 30]",
+)
+@click.option("--all", "everything", is_flag=True, help="All timelines, of all directories.")
 @click.option("--name", help="Only checkpoints of this name.")
 @click.option("--kind", help="Only this kind: automatic, manual, feature, session.")
 @click.option("--status", help="Only this status.")
@@ -43,6 +50,8 @@ LIMIT = 30
 @click.option("--follow", "-f", is_flag=True, help="Show what happens from now on, as it does.")
 def log(
     session: Session,
+    prompts: bool,
+    steps: bool,
     limit: int | None,
     everything: bool,
     since: str | None,
@@ -50,30 +59,37 @@ def log(
     follow: bool,
     **filters: str | None,
 ) -> None:
-    """Show what was saved, newest first, with its branches.
+    """Show what was done here, in all sessions, newest first.
 
-    @ is the head of the timeline, :7 its number 7; ● has a name or was saved by hand, ○ was saved
-    automatically. Counts are against the checkpoint before: messages, then files added (+),
-    changed (~) and removed (-); ! counts what was not captured, and 'show' says why.
+    A prompt (>) has the steps that followed beneath it; one step is one call of a tool or one
+    answer. A step is gone back to after it, a prompt before it. @ is where a session stands, ×
+    was left behind by a rewind, ● has a name or was saved by hand. Files are added (+), changed
+    (~) and removed (-); ! counts what was not captured, and 'show' says why.
     """
     session.reads_only = True
     if everything:
         session.refuse_timeline(beside="--all")
+    shape = one_of(prompts=prompts, steps=steps)
     if follow:
-        _refuse_beside_follow(n=limit, since=since, until=until, **filters)
+        flags = {"prompts": prompts or None, "steps": steps or None}
+        _refuse_beside_follow(n=limit, since=since, until=until, **flags, **filters)
         _follow(session, None if everything else session.timeline_given)
         return
-    limit = limit or LIMIT
     first, last = (times.moment(t, session.now) if t else None for t in (since, until))
-    wanted = Wanted(limit, since=first, until=last, **filters)
-    line = None if everything else session.line
-    found = gather(session.vault.timelines() if line is None else [line], wanted)
-    seen = found if line is None else found.with_head(line)
-    session.out.result(
-        lambda: _data(session, found), lambda: _lines(session, seen, line), paged=True
+    asked = Asked(
+        _lines_of(session, everything=everything),
+        cast(Shape | None, shape),
+        Wanted(limit or LIMIT, since=first, until=last, **filters),
+        is_limited=limit is not None,
+        with_origin=session.timeline_given is not None,
     )
+    if shape is None and session.out.as_json:
+        session.out.result(lambda: _checkpoints(session, asked), list)
+        return
+    found = told(session, asked)
+    session.out.result(lambda: _data(session, found), lambda: _drawn(session, found), paged=True)
     missed_saves.say(session)
-    _hint(session, found, line, limit)
+    _hint(session, found)
 
 
 def _refuse_beside_follow(**given: object) -> None:
@@ -84,105 +100,113 @@ def _refuse_beside_follow(**given: object) -> None:
             raise Misuse(f"{option} means nothing beside --follow; leave one of them out")
 
 
-def _hint(session: Session, found: Log, line: Timeline | None, limit: int) -> None:
-    if not found.checkpoints:
-        session.out.say(_nothing(session, line))
-    elif found.has_more and session.out.is_terminal:
-        session.out.say(f"these are the newest {limit}; -n {limit * 4} shows more")
+def _lines_of(session: Session, *, everything: bool) -> list[TimelineState]:
+    """The timelines that a log is about."""
+    if everything:
+        return session.timeline_states
+    if (name := session.timeline_given) is not None:
+        return [each for each in session.all_timelines if each.name == name]
+    return current_timeline.of_directory(session.timeline_states, session.directory)
 
 
-def _nothing(session: Session, line: Timeline | None) -> str:
+def _hint(session: Session, found: Told) -> None:
+    if not found.entries:
+        session.out.say(_nothing(session))
+    elif session.out.is_terminal:
+        if found.has_left:
+            session.out.say("× was left behind by a rewind, and is still saved: rewind REF")
+        if found.has_more:
+            count = len(found.entries)
+            unit = "prompt" if any(isinstance(each, Prompt) for each in found.entries) else "step"
+            newest = f"these are the newest {wording.count(count, unit)}"
+            session.out.say(f"{newest}; -n {count * 4} shows more")
+
+
+def _nothing(session: Session) -> str:
     """Why there is nothing to be seen, and what to do next."""
     if session.saved_above:
         return session.saved_above
-    where = "" if line is None else f" on timeline {line.name!r}"
-    summaries = list(session.vault.timelines() if line is None else [line])
-    if any(map(len, summaries)):
+    name = session.timeline_given
+    where = "" if name is None else f" on timeline {name!r}"
+    known = [each.name for each in session.timeline_states]
+    if known if name is None else name in known:
         return f"there is nothing like that{where}"
-    if found := session.deleted_hint(None if line is None or not _any(session) else line.name):
+    if found := session.deleted_hint(name if known else None):
         return found
-    if next(session.vault.timelines(), None) is not None:
+    if known:
         return f"nothing was saved{where} yet; 'hardsave timelines' lists what there is"
     return f"nothing was saved{where} yet; 'hardsave save' makes a checkpoint"
 
 
-def _any(session: Session) -> bool:
-    """Whether there is anything on any timeline."""
-    return any(map(len, session.vault.timelines()))
+# For programs
 
 
-def _data(session: Session, found: Log) -> list[dict[str, Any]]:
-    summaries = Summaries(session.vault, found.checkpoints)
+def _checkpoints(session: Session, asked: Asked) -> list[dict[str, Any]]:
+    """Every checkpoint, however little it adds."""
+    heads = session.heads
     return [
         {
-            **json_data.checkpoint(each),
-            "head_of": found.heads.get(each.id, []),
-            **_counts(summaries.of(each)),
+            **json_data.checkpoint(one),
+            "head_of": heads.get(one.id, []),
+            "messages": row.messages,
+            "new_messages": row.new_messages,
+            "files": json_data.counts(row.files),
         }
-        for each in found.checkpoints
+        for row, one in newest_rows(session, asked)
     ]
 
 
-def _counts(summary: Summary) -> dict[str, Any]:
-    files = summary.files
+def _data(session: Session, found: Told) -> list[dict[str, Any]]:
+    return [
+        _step(session, each) if isinstance(each, Step) else _prompt(session, each)
+        for each in found.entries
+    ]
+
+
+def _prompt(session: Session, one: Prompt) -> dict[str, Any]:
+    """What leads back to it, and what followed."""
+    before = one.before
     return {
-        "messages": summary.messages,
-        "new_messages": summary.new_messages,
-        "files": None
-        if files is None
-        else {
-            word: files.get(sign, 0)
-            for sign, word in (("+", "added"), ("~", "changed"), ("-", "removed"), ("", "first"))
-        },
+        "timeline": one.timeline,
+        "session": session.shown_name(one.timeline),
+        "prompt": one.text,
+        "id": None if before is None else before.id,
+        "ref": None if before is None else f"{before.timeline}:{before.seq}",
+        "created_at": one.created_at.isoformat(),
+        "is_left_behind": one.is_left,
+        "files": json_data.counts(one.files),
+        "steps": [_step(session, each) for each in one.steps],
+    }
+
+
+def _step(session: Session, one: Step) -> dict[str, Any]:
+    newest = one.newest
+    return {
+        "timeline": newest.timeline,
+        "session": session.shown_name(newest.timeline),
+        "step": one.text,
+        "id": newest.id,
+        "ref": f"{newest.timeline}:{newest.seq}",
+        "created_at": newest.created_at.isoformat(),
+        "name": newest.name,
+        "status": newest.status,
+        "is_head": one.is_head,
+        "is_left_behind": one.is_left,
+        "new_messages": one.new_messages,
+        "files": json_data.counts(one.files),
+        "paths": list(one.paths),
+        "outside": list(one.outside),
+        "checkpoints": [row.id for row in one.rows],
     }
 
 
 # For people
 
 
-def _lines(session: Session, found: Log, line: Timeline | None) -> "Iterator[Text]":
-    from rich.text import Text
+def _drawn(session: Session, found: Told) -> "list[Text]":
+    from hardsave.cli.render import story_lines
 
-    from hardsave.cli.render import draw, rows
-
-    summaries = Summaries(session.vault, found.checkpoints)
-    shown = {each.id for each in found.checkpoints} if found.is_filtered else None
-    nodes = [_node(summaries, each, found, line, shown) for each in found.checkpoints]
-    graphics = graph.draw(nodes, apart=not found.is_filtered)
-    above = rows.long_name(line)
-    narrow = session.out.console.width < rows.NARROW
-    cells = [
-        rows.cells(summaries.of(each), each, found.heads, session.now, above, narrow=narrow)
-        for each in found.checkpoints
-    ]
-    if above is not None and cells:
-        way = (
-            "" if session.is_default_timeline(above) else "  (for :N, add --timeline and this name)"
-        )
-        yield draw.line(("timeline  ", "quiet"), (wording.shown(above), "name"), (way, "quiet"))
-    for row, text in zip(graphics, draw.columns(cells), strict=True):
-        for join in row.joins:
-            yield Text(join, style="quiet")
-        graphic = Text(f"{row.line}  ", style="quiet")
-        graphic.highlight_regex(r"@", "head")
-        graphic.highlight_regex(r"●", "name")
-        yield draw.line(graphic, text, cut=True)
-
-
-def _node(
-    summaries: Summaries,
-    one: Checkpoint,
-    found: Log,
-    line: Timeline | None,
-    shown: Collection[str] | None,
-) -> graph.Node:
-    """With what it was saved on top of; only if that is `shown`, where some are left out."""
-    from hardsave.cli.render import rows
-
-    parent = summaries.parent(one)
-    mark = rows.mark(one, found.heads.get(one.id, []), None if line is None else line.name)
-    is_there = parent is not None and (shown is None or parent.id in shown)
-    return graph.Node(one.id, parent.id if parent is not None and is_there else None, mark)
+    return story_lines.drawn(found, session.heads, session.now, session.out.console.width)
 
 
 # As it happens
@@ -211,11 +235,11 @@ def _event_data(event: "Event[Checkpoint]") -> dict[str, Any]:
 
 
 def _event_line(event: "Event[Checkpoint]") -> "Text":
-    from hardsave.cli.render import draw
+    from hardsave.cli.render import draw, refs
 
     one = event.checkpoint
     what = (event.kind, "name") if one is None else draw.ref(one)
-    about = event.task or event.timeline or ""
+    about = event.task or refs.timeline(event.timeline or "")
     about = wording.shown(about if one is None else one.name or one.description)
     return draw.line((times.local(event.created_at), "quiet"), "  ", what, "  ", about)
 

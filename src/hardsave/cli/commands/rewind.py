@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hardsave import Checkpoint, Rewind, Timeline, config
+from hardsave.cli import going_on
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
@@ -20,6 +21,7 @@ from hardsave.errors import HardsaveError, Misuse
 
 if TYPE_CHECKING:
     from hardsave.agents.conversation import Resumption
+    from hardsave.cli.picker.state import Action
     from hardsave.vault.restore_plan import FileChanges
 
 _NAMED = 20  # paths that a message names
@@ -48,7 +50,7 @@ _NAMED = 20  # paths that a message names
     type=click.Path(),
     help="Only this file or directory, seen from here; repeatable.",
 )
-@click.option("--mine", is_flag=True, help="Only what this timeline saved first.")
+@click.option("--mine", is_flag=True, help="Only what this session has changed.")
 @click.option("--everyone", is_flag=True, help="What other timelines did, too.")
 @click.option(
     "--into",
@@ -62,6 +64,7 @@ _NAMED = 20  # paths that a message names
 @click.option(
     "--before", metavar="T", help="To the latest from before: 2h, 14:00, today, 2026-01-31T14:00."
 )
+@click.option("--resume", is_flag=True, help="Go on with the agent at once, without asking.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen, and stop.")
 @YES
 def rewind(
@@ -71,6 +74,7 @@ def rewind(
     before: str | None,
     dry_run: bool,
     yes: bool,
+    resume: bool,
     **given: Any,
 ) -> Exit | None:
     """Take state, files or both back to a checkpoint.
@@ -79,19 +83,22 @@ def rewind(
     it opens a list to choose from. With --path only these files come back, and the head stays.
     """
     options = _options(**given)
+    going_on.check(session, at_once=resume)
     if ref is None and status is None and before is None:
         chosen = _picked(session, options)
         if chosen is None:
             return _nothing_done(session)
-        ref, options = chosen
+        ref, options, action = chosen
+        if action == "fork":
+            _tell_how_to_fork(session, ref)
+            return None
+        resume = resume or action == "go on"
+        yes = yes or action == "go on"  # the list has shown what happens
     target = _target(session, ref, status, before)
-    line = _timeline_of(session, target)
-    options = _with_relative_paths(
-        session, _after_a_move(session, options, line, target), line, target
-    )
+    line, options = _where(session, target, options)
     plan = line.rewind(target.id, **options.asked(), dry_run=True)
     if not options.does_something(plan):
-        return _only_conversation(session, plan, options, dry_run=dry_run)
+        return _only_conversation(session, plan, options, dry_run=dry_run, resume=resume)
     if dry_run:
         _answer(session, plan, options, dry_run=True, is_plan=True)
         return None
@@ -108,8 +115,11 @@ def rewind(
     back = _conversation(session, done, options)
     _answer(session, done, options, dry_run=False, back=back)
     session.hint_undo(line.name)
-    told = _tell_way_back(session, back)
-    return tell_what_failed(session, plan.files, done.files) or told
+    failed = going_on.tell(session, back)
+    failed = tell_what_failed(session, plan.files, done.files) or failed
+    if failed is None:
+        going_on.offer(session, back, line.name, at_once=resume)
+    return failed
 
 
 @contextmanager
@@ -131,7 +141,7 @@ def _explain_interruption(session: Session, plan: Rewind) -> Iterator[None]:
 
 
 def _only_conversation(
-    session: Session, plan: Rewind, options: RewindOptions, *, dry_run: bool
+    session: Session, plan: Rewind, options: RewindOptions, *, dry_run: bool, resume: bool
 ) -> Exit | None:
     """An agent that was killed may have said more than it saved: all else is there already, and
     its conversation still has to be cut. There is no question: what is there is not touched."""
@@ -140,8 +150,13 @@ def _only_conversation(
     is_there = plan.files is None or not plan.files.kept
     much = "nothing to do" if back is None else "nothing else to do"
     session.out.say(f"{much}{': it is all there already' if is_there else ''}")
-    told = _tell_way_back(session, back)
-    return told if dry_run else tell_what_failed(session, plan.files, plan.files) or told
+    failed = going_on.tell(session, back)
+    if dry_run:
+        return failed
+    failed = tell_what_failed(session, plan.files, plan.files) or failed
+    if failed is None:
+        going_on.offer(session, back, plan.timeline, at_once=resume)
+    return failed
 
 
 def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
@@ -185,30 +200,13 @@ def _conversation(session: Session, done: Rewind, options: RewindOptions) -> "Re
 
     Not into another directory: agents look for their conversations by where they are started.
     """
-    if options.what == "files" or options.paths is not None or options.into is not None:
+    where = going_on.workspace_of(session, done.target)
+    is_elsewhere = options.into is not None and options.into != where
+    if options.what == "files" or options.paths is not None or is_elsewhere:
         return None
-    from hardsave.agents import conversation
-
-    target = done.target
-    before = session.vault.timeline(target.timeline).ancestors(target.id)
-    earlier = (each.metadata for each in before)
-    return conversation.resume(
-        target.state, target.metadata, os.environ, done.timeline, earlier, target.created_at
+    return going_on.conversation_of(
+        session, done.target, done.timeline, workspace=where, left=done.before
     )
-
-
-def _tell_way_back(session: Session, back: "Resumption | None") -> Exit | None:
-    if back is None:
-        return None
-    if back.command is None:
-        session.out.say(f"the conversation was left as it is: {wording.shown(back.why)}")
-        return Exit.FAILED
-    if back.why:
-        session.out.say(back.why)
-    session.out.to_type(
-        "go on with", session.settings.invocation.from_directory(back.directory, back.command)
-    )
-    return None
 
 
 def tell_what_failed(
@@ -285,14 +283,44 @@ def _inside(roots: Sequence[str], path: str) -> str:
 # Where to
 
 
-def _picked(session: Session, options: RewindOptions) -> tuple[str, RewindOptions] | None:
-    """What the user chose from a list; None if nothing."""
+def _picked(session: Session, options: RewindOptions) -> "tuple[str, RewindOptions, Action] | None":
+    """What the user chose from a list, and to do with it; None if nothing."""
     if not session.out.can_ask or session.out.messages.is_dumb_terminal:
         raise Misuse("say where to: a REF such as @~1, or --status, or --before")
-    from hardsave.cli.picker.options import choose  # with all that a screen needs
+    from hardsave.cli.picker.feed import choose  # with all that a screen needs
 
-    chosen = choose(session, options.what)
-    return None if chosen is None else (chosen.id, options._replace(what=chosen.what))
+    def planned(id: str, what: rewind_plan.What) -> Rewind:
+        target = session.vault.get(id)
+        line, asked = _where(session, target, _of_the_list(options, what))
+        asked = asked._replace(tasks=asked.tasks or asked.paths is None)  # what steps did is told
+        return line.rewind(id, **asked.asked(), dry_run=True)
+
+    chosen = choose(session, options.what, planned)
+    if chosen is None:
+        return None
+    return chosen.id, _of_the_list(options, chosen.what), chosen.action
+
+
+def _tell_how_to_fork(session: Session, ref: str) -> None:
+    """A fork needs a name or a directory, which the list does not ask for."""
+    one = session.vault.get(ref)
+    session.out.hint("fork it with", "fork", session.ref(one), "DIRECTORY")
+
+
+def _of_the_list(options: RewindOptions, what: rewind_plan.What) -> RewindOptions:
+    """The list is of all sessions here, and so is what goes back, unless it was said otherwise."""
+    if what == "state":
+        return options._replace(what=what)
+    return options._replace(what=what, scope=options.scope or "everyone")
+
+
+def _where(
+    session: Session, target: Checkpoint, options: RewindOptions
+) -> tuple[Timeline, RewindOptions]:
+    """The timeline that goes back to a checkpoint, and the options as the library takes them."""
+    line = _timeline_of(session, target)
+    moved = _after_a_move(session, options, line, target)
+    return line, _with_relative_paths(session, moved, line, target)
 
 
 def _target(

@@ -1,13 +1,13 @@
 """`hardsave undo` and `redo`, and the list of operations."""
 
-import os
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Checkpoint, Operation
+from hardsave import Operation
+from hardsave.cli import going_on
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.render import json_data, times, wording
@@ -17,6 +17,8 @@ from hardsave.timeline.refs import to_text
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from hardsave.agents.conversation import Resumption
 
 LISTED = 30
 ANY = click.option(
@@ -55,11 +57,10 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
     _refuse_where_nothing_was_saved(session)
     with session.out.busy("taking back"):
         done = session.vault.undo() if any_timeline else session.line.undo()
-    _answer(session, done, f"took back the {done.about.get('of', 'operation')}")
+    back = _conversation(session, done)
+    _answer(session, done, f"took back the {done.about.get('of', 'operation')}", back)
     session.out.hint("do it again with", "redo", *_where(done))
-    if done.about.get("of") in ("rewind", "redo") and done.timeline is not None:
-        _tell_conversation(session, session.vault.timeline(done.timeline).head)
-    return _failed(session, done)
+    return _end(session, done, back)
 
 
 @command(
@@ -79,9 +80,10 @@ def redo(session: Session, any_timeline: bool) -> Exit | None:
     _refuse_where_nothing_was_saved(session)
     with session.out.busy("doing it again"):
         done = session.vault.redo() if any_timeline else session.line.redo()
-    _answer(session, done, "did again what was taken back")
+    back = _conversation(session, done)
+    _answer(session, done, "did again what was taken back", back)
     session.out.hint("take it back with", "undo", *_where(done))
-    return _failed(session, done)
+    return _end(session, done, back)
 
 
 def _list(session: Session, limit: int) -> None:
@@ -102,6 +104,17 @@ def _refuse_where_nothing_was_saved(session: Session) -> None:
         raise NotFound(session.saved_above)
 
 
+def _end(session: Session, done: Operation, back: "Resumption | None") -> Exit | None:
+    """Say what failed and how to go on, and offer that."""
+    failed = _failed(session, done)
+    if back is None or done.timeline is None:
+        return failed
+    failed = going_on.tell(session, back) or failed
+    if failed is None:
+        going_on.offer(session, back, done.timeline, at_once=False)
+    return failed
+
+
 def _failed(session: Session, done: Operation) -> Exit | None:
     if done.files is None or done.files.is_complete:
         return None
@@ -114,23 +127,26 @@ def _where(done: Operation) -> list[str]:
     return ["--any-timeline"] if done.timeline is None else ["--timeline", done.timeline]
 
 
-def _tell_conversation(session: Session, head: Checkpoint | None) -> None:
-    """The rewind has named a conversation that was cut; the whole one is still there."""
-    from hardsave.agents import conversation
+def _conversation(session: Session, done: Operation) -> "Resumption | None":
+    """That of the head, where the head has moved: the rewind that was taken back or done again has
+    named another one."""
+    if done.timeline is None or done.about.get("of") not in ("rewind", "redo", "undo"):
+        return None
+    head = session.vault.timeline(done.timeline).head
+    if head is None:
+        return None
+    where = going_on.workspace_of(session, head)
+    return going_on.conversation_of(session, head, done.timeline, workspace=where)
 
-    found = None if head is None else conversation.whole(head.state, os.environ)
-    if found is not None and found.command is not None:
-        there = session.settings.invocation.from_directory(found.directory, found.command)
-        session.out.to_type("the whole conversation goes on with", there)
 
-
-def _answer(session: Session, done: Operation, said: str) -> None:
+def _answer(session: Session, done: Operation, said: str, back: "Resumption | None") -> None:
     head = session.vault.timeline(done.timeline).head if done.timeline else None
     session.out.result(
         lambda: {
             **json_data.operation(done),
             "head": None if head is None else json_data.checkpoint(head),
             "files": None if done.files is None else json_data.file_changes(done.files),
+            **({} if back is None else {"conversation": back._asdict()}),
         },
         lambda: _done(done, head, said),
     )

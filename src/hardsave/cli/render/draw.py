@@ -7,9 +7,8 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from hardsave import Checkpoint
 from hardsave.cli.errors import in_our_words
-from hardsave.cli.render import changed_files, wording
+from hardsave.cli.render import changed_files, refs, wording
 from hardsave.cli.render.console import Verbatim
 from hardsave.cli.render.messages import Message
 
@@ -24,9 +23,14 @@ FOLDED = 100  # characters of a tool's arguments or result, unless all is asked 
 LISTED = 20  # paths, unless all are asked for
 
 
-def ref(one: Checkpoint) -> Text:
+def ref(one: "refs.Checkpoint") -> Text:
     """A checkpoint as people type it."""
-    return Text(wording.shown(f"{one.timeline}:{one.seq}"), style="ref")
+    return Text(wording.shown(refs.ref(one)), style="ref")
+
+
+def timeline(name: str) -> Text:
+    """A timeline as people type it."""
+    return Text(wording.shown(refs.timeline(name)), style="name")
 
 
 def line(*parts: Text | str | tuple[str, str], cut: bool = False) -> Text:

@@ -28,7 +28,7 @@ from hardsave.tasks import adding, names, rescue, settings
 from hardsave.tasks.executor import Runner
 from hardsave.tasks.task import view
 from hardsave.vault import projects
-from hardsave.workspace.git.exclude_file import keep_out
+from hardsave.workspace.git.exclude_file import add_pattern
 
 VERSION = "1.0"
 _PAGE = 500
@@ -60,7 +60,7 @@ class CheckpointManager:
         self._ids: dict[str, str] = {}  # that a text was added again with, and the task's own
         if self.enabled:
             for ending in ENDINGS:
-                keep_out(self.project_dir, f"/{name}{ending}")
+                add_pattern(self.project_dir, f"/{name}{ending}")
             self._take_in()
             self._show()
 

@@ -30,7 +30,7 @@ from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.workspace.filesystem.bounded_read import read_path
-from hardsave.workspace.git.exclude_file import keep_out
+from hardsave.workspace.git.exclude_file import add_pattern
 
 FEATURES = "feature_list.json"
 PROGRESS = "claude-progress.txt"
@@ -87,7 +87,7 @@ class CheckpointManager:
         self._workspace = vault.workspace(
             self._project, include=(feature_list, progress_file), leave_out=(f"{PLACE}/",)
         )
-        keep_out(self._project, f"/{PLACE}/")
+        add_pattern(self._project, f"/{PLACE}/")
         self._mend()
 
     @property

@@ -1,7 +1,7 @@
 """Files beneath a directory, as an agent may have them: no path and no link leads out of it.
 
-Every file is opened by `Beneath`, which the kernel keeps inside; a directory that is swapped for
-a link at the worst moment is refused. Writing replaces a file as a whole, so that a process
+Every file is opened by `RootDirectory`, which the kernel keeps inside; a directory that is swapped
+for a link at the worst moment is refused. Writing replaces a file as a whole, so that a process
 that is killed leaves the old one or the new one; edits come one after the other, so that none is
 lost to another.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from hardsave.runtime.coding.text import MAX_SHOWN, Refused, matches, replaced, window
 from hardsave.workspace.entries import parent
 from hardsave.workspace.file_names import TEMPORARY_PREFIX, is_gits_own
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 
 MAX_FILE = 2 * 1024 * 1024
 MAX_ENTRIES = 500
@@ -36,26 +36,26 @@ class Files:
         self._names = (self._root, Path(os.path.abspath(root)))  # a model may use either
 
     def read(self, path: str, start: int = 1, lines: int = 2000) -> str:
-        with self._beneath() as root:
+        with self._root_directory() as root:
             data = self._data(root, self._inside(path))
         return window(data.decode(errors="replace"), start, lines)
 
     def write(self, path: str, content: str) -> str:
         name, data = self._writable(path), _encoded(content)
-        with _WRITING, self._beneath() as root:
+        with _WRITING, self._root_directory() as root:
             _make_directories(root, parent(name))
             _replace(root, name, data)
         return f"wrote {len(data)} bytes to {path}"
 
     def edit(self, path: str, old: str, new: str) -> str:
         name, before, after = self._writable(path), _encoded(old), _encoded(new)
-        with _WRITING, self._beneath() as root:
+        with _WRITING, self._root_directory() as root:
             _replace(root, name, replaced(self._data(root, name), before, after))
         return f"edited {path}"
 
     def list(self, path: str = ".") -> str:
         inside = self._inside(path)
-        with self._beneath() as root, _Reporting(path), root.directory(inside) as directory:
+        with self._root_directory() as root, _Reporting(path), root.directory(inside) as directory:
             names = sorted(_shown(entry) for entry in os.scandir(directory))
         more = f"\n[{len(names) - MAX_ENTRIES} more]" if len(names) > MAX_ENTRIES else ""
         return "\n".join(names[:MAX_ENTRIES]) + more or "[empty]"
@@ -73,7 +73,7 @@ class Files:
 
     def _contents(self, path: str, pattern: str) -> Iterator[tuple[str, str]]:
         start = self._inside(path)
-        with self._beneath() as root, _Reporting(path), root.directory(start) as directory:
+        with self._root_directory() as root, _Reporting(path), root.directory(start) as directory:
             for below, folders, names, _ in os.fwalk(".", dir_fd=directory, follow_symlinks=False):
                 folders[:] = sorted(name for name in folders if name != ".git")
                 for name in sorted(names):
@@ -81,16 +81,16 @@ class Files:
                     if fnmatch(name, pattern):
                         yield from self._searchable(root, relative)
 
-    def _searchable(self, root: Beneath, path: str) -> Iterator[tuple[str, str]]:
+    def _searchable(self, root: RootDirectory, path: str) -> Iterator[tuple[str, str]]:
         name = os.fsencode(path)
         try:
             yield _text(name), self._data(root, name).decode(errors="replace")
         except Refused:
             return  # binary, large, a link, gone: nothing to search
 
-    def _beneath(self) -> Beneath:
+    def _root_directory(self) -> RootDirectory:
         try:
-            return Beneath(os.fsencode(self._root))
+            return RootDirectory(os.fsencode(self._root))
         except OSError as error:
             raise Refused(f"the workspace cannot be opened: {error.strerror}") from error
 
@@ -117,7 +117,7 @@ class Files:
             raise Refused("what is git's own is not written: its hooks and settings are run")
         return name
 
-    def _data(self, root: Beneath, name: bytes) -> bytes:
+    def _data(self, root: RootDirectory, name: bytes) -> bytes:
         with _Reporting(os.fsdecode(name)):
             descriptor = root.open(name, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait
             with open(descriptor, "rb") as file:
@@ -169,7 +169,7 @@ def _shown(entry: "os.DirEntry[str]") -> str:
     return f"{name}/" if entry.is_dir(follow_symlinks=False) else name
 
 
-def _make_directories(root: Beneath, path: bytes) -> None:
+def _make_directories(root: RootDirectory, path: bytes) -> None:
     made = b""
     for name in path.split(b"/") if path else ():
         above, made = made, made + b"/" + name if made else name
@@ -180,7 +180,7 @@ def _make_directories(root: Beneath, path: bytes) -> None:
                 continue  # whatever it is, the next open finds out
 
 
-def _replace(root: Beneath, path: bytes, data: bytes) -> None:
+def _replace(root: RootDirectory, path: bytes, data: bytes) -> None:
     """A new file under the old one's name, with its mode, all at once."""
     name = path.rpartition(b"/")[2]
     with _Reporting(os.fsdecode(path)), root.directory(parent(path)) as directory:

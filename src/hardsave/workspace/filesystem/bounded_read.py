@@ -1,7 +1,7 @@
-"""Reading files that may be anything: a link, a pipe, endless, gone. Never waits, never follows.
+"""Reads files that may be anything: a link, a pipe, endless, gone. Never waits, follows no link.
 
-What lies in a workspace was written by anybody, so a file is read only if it is a plain one
-of a bounded size, and what is not read has a reason that people understand.
+Any program may have written what lies in a workspace, so a file is read only if it is a regular
+one of a bounded size, and what is not read has a reason that people understand.
 """
 
 import errno
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hardsave.tuples import NamedTuple
-from hardsave.workspace.filesystem.exhaustion import refuse_if_spent
+from hardsave.workspace.filesystem.exhaustion import refuse_if_exhausted
 
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not wait for its other end
 _REASONS = {
@@ -67,7 +67,7 @@ def open_beneath(directory: int, names: list[bytes]) -> int:
 
 
 def open_directory(path: bytes | Path, *, parent: int | None = None) -> int:
-    """A directory that is no link. A link above it, in a path of the user's own, may be."""
+    """Open a directory that is no link. A path of the user's own may lead over links."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return os.open(path, flags, dir_fd=parent)
@@ -122,7 +122,7 @@ def _chunk(file: int, size: int) -> bytes:
 
 
 def failure(error: OSError) -> Reading:
-    refuse_if_spent(error)
+    refuse_if_exhausted(error)
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return Reading()
     if error.errno == errno.ENXIO:  # a socket

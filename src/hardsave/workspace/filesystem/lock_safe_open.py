@@ -1,9 +1,9 @@
-"""Reading files that this process may be at work with itself, without taking its locks away.
+"""Opens files for reading so that this process keeps the POSIX locks that it has on them.
 
 A process loses every POSIX lock that it has on a file as soon as it closes any descriptor of it.
 To read a database that is open in the same process, as every capture of its directory does, would
-leave it unlocked in the middle of a transaction. So what somebody else here has open is not
-closed: its descriptor is kept, and used again, until it is ours alone.
+leave it unlocked in the middle of a transaction. So a file that other code of this process has open
+is not closed: our descriptor is kept, and used again, until ours is the only one.
 """
 
 import os
@@ -13,7 +13,7 @@ import time
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _LISTS = ("/proc/self/fd", "/dev/fd")
-_FRESH_SECONDS = 0.01  # a capture reads many files: it need not look around after each
+_FRESH_SECONDS = 0.01  # a capture reads many files: the list is not read after each
 
 Inode = tuple[int, int]  # device and inode
 
@@ -39,7 +39,10 @@ class reading:
 
 
 class _Descriptors:
-    """Those of this module, and what else is open in this process. Threads share it."""
+    """The descriptors of this module, and which files are open elsewhere in this process.
+
+    Threads share it.
+    """
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -49,14 +52,14 @@ class _Descriptors:
         self._looked = float("-inf")  # when
 
     def open(self, name: bytes, directory: int) -> tuple[int, os.stat_result]:
-        """A new one, or one that was kept, if this is its file, and how it looks."""
+        """Open a file, or take the descriptor that was kept of it; with its status."""
         file = self._kept_of(name, directory) if self._kept else None
         if file is None:
             file = os.open(name, _FLAGS, dir_fd=directory)
             self._ours.add(file)
         try:
             return file, os.fstat(file)
-        except OSError:  # a network file system has lost it: nobody has locks there
+        except OSError:  # a network file system has lost it, and all locks on it
             self.drop(file)
             raise
 
@@ -70,7 +73,7 @@ class _Descriptors:
         return file
 
     def close(self, file: int, status: os.stat_result) -> None:
-        """Close a file, or keep it if somebody else in this process has it open."""
+        """Close a file, or keep it open if other code of this process has it open."""
         if time.monotonic() - self._looked > _FRESH_SECONDS:
             self._look()
         inode = (status.st_dev, status.st_ino)
@@ -81,7 +84,7 @@ class _Descriptors:
             self._kept.setdefault(inode, []).append(file)
 
     def _look(self) -> None:
-        """What others have open; what they have closed since can be closed here, too."""
+        """List what is open elsewhere; kept files that are not any more are closed."""
         with self._mutex:
             others = {_inode(file) for file in _all_open() if file not in self._ours}
             self._others, self._looked = frozenset(filter(None, others)), time.monotonic()
@@ -90,7 +93,7 @@ class _Descriptors:
                     self.drop(file)
 
     def drop(self, file: int) -> None:
-        """Close a file, whoever has locks on it."""
+        """Close a file, even if this process has locks on it."""
         self._ours.discard(file)
         os.close(file)
 
@@ -105,7 +108,7 @@ def _all_open() -> list[int]:
 
 
 def _inode(file: int) -> Inode | None:
-    """None: it is closed by now, or no plain file, of which nobody has locks that could go."""
+    """None: it is closed by now, or no regular file, so that no lock could be lost."""
     try:
         status = os.fstat(file)
     except OSError:
@@ -114,4 +117,4 @@ def _inode(file: int) -> Inode | None:
 
 
 _known = _Descriptors()
-opened, closed = _known.open, _known.close  # as `reading` does it, for whoever reads many
+opened, closed = _known.open, _known.close  # as `reading` does it, for callers with many

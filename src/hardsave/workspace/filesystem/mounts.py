@@ -1,7 +1,7 @@
 """Which file systems lie under and in a workspace, as the kernel lists them. Linux only.
 
-No watch of a directory tells that something was mounted over it, or went again; and on a file
-system whose files others change elsewhere, there are no events for that.
+A watch of a directory gets no event when something is mounted over it, or unmounted; nor when
+another machine changes a file on a file system that both share.
 """
 
 import os
@@ -21,7 +21,7 @@ _SHARED = frozenset(
 
 
 class Mount(NamedTuple):
-    """Something that is mounted somewhere. `id` is another for another mount."""
+    """A mounted file system. Each mount has another `id`."""
 
     id: bytes
     point: bytes
@@ -29,7 +29,7 @@ class Mount(NamedTuple):
 
 
 def mounts(listed: bytes) -> Iterator[Mount]:
-    """The kernel's list, taken apart."""
+    """Parse the kernel's list."""
     for line in listed.splitlines():
         left, _, right = line.partition(b" - ")
         fields = left.split(b" ")
@@ -65,8 +65,8 @@ class Mounts:
     def __init__(self, root: bytes) -> None:
         self._root = root
         self._fd = os.open(_LIST, os.O_RDONLY | os.O_CLOEXEC)
-        # The kernel says it once to each descriptor: what wakes somebody is none that is asked.
-        self.stirs = os.open(_LIST, os.O_RDONLY | os.O_CLOEXEC)
+        # The kernel reports a change once to each descriptor: a thread that sleeps has its own.
+        self.change_fd = os.open(_LIST, os.O_RDONLY | os.O_CLOEXEC)
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLPRI)
         listed = self._read()
@@ -74,7 +74,7 @@ class Mounts:
         self._inside = inside(root, listed)
 
     def have_changed(self) -> bool:
-        """The kernel says when anything was mounted anywhere: only then the list is read."""
+        """The kernel reports that anything was mounted anywhere: only then the list is read."""
         if not self._poll.poll(0):
             return False
         before, self._inside = self._inside, inside(self._root, self._read())
@@ -89,4 +89,4 @@ class Mounts:
 
     def close(self) -> None:
         os.close(self._fd)
-        os.close(self.stirs)
+        os.close(self.change_fd)

@@ -1,11 +1,11 @@
-"""Opening beneath a root without ever following a symlink.
+"""Opens files beneath a root without ever following a symlink; renames that never overwrite.
 
 On Linux the kernel does it in one call (`openat2`); elsewhere, and on old kernels, the path is
-walked name by name. So it is for a process's first few directories, too, because to load what makes
-that call takes longer; what is mounted beneath the root is not entered then either. In any case a
-directory that is swapped for a symlink at the worst moment is refused with ELOOP or ENOTDIR, and
-nothing outside is touched. A process that cannot open anything any more is told so (`Unavailable`):
-that is no fault of the path.
+walked name by name. The same is done for a process's first few directories, because to load ctypes
+takes longer; what is mounted beneath the root is not entered then either. In any case a directory
+that is swapped for a symlink at the worst moment is refused with ELOOP or ENOTDIR, and nothing
+outside is touched. If the process has no descriptors left, that is `Unavailable`: the path is not
+at fault.
 """
 
 import errno
@@ -17,7 +17,7 @@ from functools import cache
 from typing import ClassVar
 
 from hardsave.errors import Unavailable
-from hardsave.workspace.filesystem.exhaustion import refuse_if_spent
+from hardsave.workspace.filesystem.exhaustion import refuse_if_exhausted
 
 _OPENAT2 = 437  # the same on every architecture that we run on
 _NO_XDEV, _NO_SYMLINKS, _BENEATH = 0x01, 0x04, 0x08
@@ -25,7 +25,7 @@ _SYSTEM: str = sys.platform  # a plain string: what is for other systems is chec
 _RENAMES = {"linux": "renameat2", "darwin": "renameatx_np"}
 _NEVER_OVER = {"linux": 1, "darwin": 4}.get(_SYSTEM, 0)
 _EXCHANGE = 2  # on both
-# To look whether it can be opened: this takes no lock away, see `descriptors`.
+# To look whether it can be opened: this takes no lock away, see `lock_safe_open`.
 _NOTHING: int = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 _ATTEMPTS = 64  # the kernel asks to try again while directories are being renamed
 _STEP = _NOTHING | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # on the way to something
@@ -33,17 +33,17 @@ _FEW = 8 if _SYSTEM == "linux" else 0  # directories
 _UNKNOWN_CALL = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP)
 
 
-class Beneath:
-    """A root directory, and all that is opened beneath it. Paths are relative."""
+class RootDirectory:
+    """A directory that is open; everything beneath it is opened through it, by relative paths."""
 
-    few: ClassVar[int] = _FEW  # how many this process still opens name by name
+    few: ClassVar[int] = _FEW  # how many directories this process still opens name by name
 
     def __init__(self, root: bytes) -> None:
         self.root = root
         try:
             self.fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            refuse_if_spent(error)
+            refuse_if_exhausted(error)
             raise
         status = os.fstat(self.fd)
         self.device = status.st_dev
@@ -52,7 +52,7 @@ class Beneath:
     def close(self) -> None:
         os.close(self.fd)
 
-    def __enter__(self) -> "Beneath":
+    def __enter__(self) -> "RootDirectory":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,15 +62,15 @@ class Beneath:
         """A descriptor. The empty path is the root itself."""
         flags |= os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            if Beneath.few > 0 and flags & os.O_DIRECTORY and (mount := _mount(self.fd)):
-                Beneath.few -= 1
+            if RootDirectory.few > 0 and flags & os.O_DIRECTORY and (mount := _mount(self.fd)):
+                RootDirectory.few -= 1
                 return _walked_in(mount, self.fd, path, flags)
             kernel = _openat2()
             if kernel is not None:
                 return kernel(self.fd, path or b".", flags, mode)
             return _walk(self.fd, path, flags, mode)
         except OSError as error:
-            refuse_if_spent(error)
+            refuse_if_exhausted(error)
             raise
 
     def is_still_there(self) -> bool:
@@ -82,8 +82,8 @@ class Beneath:
         return (status.st_dev, status.st_ino) == self.identity
 
     def is_mounted(self, path: bytes) -> bool:
-        """Whether what is on another device was mounted here. An overlay shows files of the
-        devices beneath it as they are; where the kernel cannot be asked, a device decides."""
+        """Whether what is on another device was mounted here. An overlay shows the devices of its
+        layers; where the kernel cannot be asked, another device means another mount."""
         if _openat2() is None:
             return True
         try:
@@ -99,18 +99,18 @@ class Beneath:
         descriptor = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             yield descriptor
-        except OSError as error:  # to list it takes one more
-            refuse_if_spent(error)
+        except OSError as error:  # to list it takes one more descriptor
+            refuse_if_exhausted(error)
             raise
         finally:
             os.close(descriptor)
 
 
-def refuse_what_went(beneath: Beneath, identity: tuple[int, int] | None) -> None:
-    """`Unavailable` if the root was moved, removed or replaced under a look at it: what seems to be
-    missing then was never missed by anybody, and must not become a checkpoint."""
-    if not beneath.is_still_there() or identity not in (None, beneath.identity):
-        raise gone(beneath.root)
+def refuse_what_went(root_dir: RootDirectory, identity: tuple[int, int] | None) -> None:
+    """Raise `Unavailable` if the root was moved, removed or replaced while it was read: files that
+    seem to be gone are not, and their loss must not become a checkpoint."""
+    if not root_dir.is_still_there() or identity not in (None, root_dir.identity):
+        raise gone(root_dir.root)
 
 
 def gone(root: bytes) -> Unavailable:
@@ -158,7 +158,7 @@ def _walked_in(mount: bytes, root: int, path: bytes, flags: int) -> int:
 
 
 def _mount(descriptor: int) -> bytes | None:
-    """Where something that is open is mounted, as Linux counts; None if it does not say so."""
+    """The number of the mount that an open file lies on; None if this system does not say."""
     try:
         with open(f"/proc/self/fdinfo/{descriptor}", "rb") as file:
             return next((line for line in file if line.startswith(b"mnt_id:")), None)

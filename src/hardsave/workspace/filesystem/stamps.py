@@ -1,6 +1,7 @@
-"""How files looked from outside when they were read, so that they need not be read again.
+"""Stamps of files that were read: while they are the same, the files need not be read again.
 
-Stamps as young as the clock is coarse prove nothing: whoever has one of those has none.
+A stamp is size, times, inode and mode. One that is younger than a tick of the file system's clock
+proves nothing, because a later write may leave it as it is; then no stamps are kept at all.
 """
 
 import os
@@ -17,7 +18,7 @@ _fields_of = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_m
 
 
 class Stamp(NamedTuple):
-    """A file or a directory from outside."""
+    """The stamp of one file or directory."""
 
     path: bytes
     follows: bool  # whether a link stands for what it leads to
@@ -68,7 +69,7 @@ def taken(paths: Iterable[bytes], start_ns: int, *, follows: bool = False) -> tu
 
 
 def are_same(stamps: tuple[Stamp, ...]) -> bool:
-    """Whether everything looks as it did; if there are none, nobody knows."""
+    """Whether all stamps are as they were; False if there are none, because then it is unknown."""
     for path, follows, fields in stamps:
         if _fields(path, follows) != fields:
             return False

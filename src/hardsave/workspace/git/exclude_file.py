@@ -15,7 +15,7 @@ from hardsave.workspace.git.git_directory import GitDirectory, opened
 _LIMIT = 16 << 20
 
 
-def keep_out(top: Path, pattern: str) -> bool:
+def add_pattern(top: Path, pattern: str) -> bool:
     """Have git ignore what matches; False if it does already, or there is no repository."""
     line = os.fsencode(pattern)
     with opened(top) as directory:

@@ -1,4 +1,4 @@
-"""What a repository's history began with: the commit that it has wherever it is moved or cloned."""
+"""The first commit of a repository, which stays the same wherever it is moved or cloned."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Git's index as data: which paths and objects it holds. Pure: bytes in, plain data out.
 
 Versions 2, 3 and 4 are read, split and sparse ones too. The loops are written for a hundred
-thousand entries; the bytes may come from anybody, so every length is doubted.
+thousand entries; the bytes are untrusted, so every length is checked.
 """
 
 import struct

@@ -1,8 +1,7 @@
 """Repositories inside of a workspace, submodules among them: what they track is captured, too.
 
-For git, only the rules of the innermost repository count. For a snapshot, those of the outer ones
-do as well: they say what nobody wants to have. But they must not leave out what an inner one
-tracks.
+For git, only the ignore rules of the innermost repository count. For a snapshot, those of the outer
+ones count as well, but they must not leave out what an inner one tracks.
 """
 
 import os
@@ -20,16 +19,16 @@ _LARGEST_INDEX = 64 << 20
 _UNKNOWN = b"?"
 
 
-class Inner:
-    """One of them. Its index is read once, and taken apart if somebody asks what is in it."""
+class NestedRepository:
+    """One of them. Its index is read once, and parsed when its paths are needed."""
 
     def __init__(self, top: bytes) -> None:
         self._top = Path(os.fsdecode(top))
-        self.problem = ""  # why it could not be told what is tracked, to somebody who asked
+        self.problem = ""  # why its paths are not known, once they were asked for
 
     @property
     def key(self) -> bytes:
-        """The same key, the same paths. One of which they are not known has that of no other."""
+        """The same key means the same paths; unknown paths have a key of their own."""
         return _UNKNOWN if self.problem else self._key
 
     @cached_property

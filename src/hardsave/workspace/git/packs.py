@@ -1,6 +1,6 @@
 """Git's packs as data: where an object lies in one, and what it holds.
 
-The bytes may come from anybody: every length is doubted, and nothing is unpacked beyond a bound.
+The bytes are untrusted: every length is checked, and nothing is unpacked beyond a bound.
 """
 
 import os
@@ -23,7 +23,7 @@ LARGEST = 16 * 1024 * 1024
 
 
 class Unreadable(Exception):
-    """These bytes are not an object that we would read."""
+    """There is no such object, or it is damaged or too large."""
 
 
 class Object(NamedTuple):

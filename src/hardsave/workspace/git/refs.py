@@ -1,6 +1,6 @@
 """From a ref to a commit, by reading loose and packed refs. No link is followed.
 
-The names may come from anybody: one that would lead out of the repository is refused.
+The names are untrusted: one that would lead out of the repository is refused.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""One look at a repository: where it stands, what it tracks, what it excludes.
+"""What a capture needs of a repository: its position, what it tracks, what it excludes.
 
-A process that stays looks at the same repository again and again. So a look is kept together
-with the stamps of everything that it depends on; while these are as they were, nothing is
-read. A repository in the middle of something is read every time.
+A process that stays reads the same repository again and again. So what was read is kept together
+with the stamps of everything that it depends on; while these are as they were, nothing is read.
+A repository in the middle of a merge or a rebase is read every time.
 """
 
 import os
@@ -37,26 +37,26 @@ class Repository(NamedTuple):
     exclude: bytes = b""  # the content of its own excludes file
 
 
-class Look(NamedTuple):
-    """What was found, and what it depends on."""
+class CachedRepository(NamedTuple):
+    """A repository as it was read, and the stamps that this depends on."""
 
     top: Path
     branches: tuple[str, ...]
     found: Repository
-    stamps: tuple[Stamp, ...] = ()  # none: it is good for this once
+    stamps: tuple[Stamp, ...] = ()  # none: it must not be used again
 
 
 def look(
     top: Path,
     branches: Iterable[str] = (),
-    last: Look | None = None,
+    last: CachedRepository | None = None,
     *,
     known_index: bytes = b"",
     clock: Callable[[], int] = time.time_ns,
-) -> Look:
-    """Look at the repository that begins at `top`, or find that it is as the `last` look says.
+) -> CachedRepository:
+    """Read the repository that begins at `top`, or find that it is as the `last` look says.
 
-    An index whose hash is `known_index` was sound before: it is taken apart if somebody asks.
+    An index whose hash is `known_index` was sound before: it is not parsed before it is needed.
     """
     named = tuple(branches)
     if last is not None and last[:2] == (top, named) and stamps.are_same(last.stamps):
@@ -65,16 +65,16 @@ def look(
     with opened(top) as directory:
         match directory:
             case None:
-                return Look(top, named, Repository(None))
+                return CachedRepository(top, named, Repository(None))
             case NoGitDirectory(problem):
                 missed = GitPosition(not_captured=(NotCaptured(".git", problem),))
-                return Look(top, named, Repository(missed, problem=problem))
+                return CachedRepository(top, named, Repository(missed, problem=problem))
             case GitDirectory():
                 position = git.position_in(directory, also=named)
                 exclude = git.exclude_in(directory, top)
                 tracked = _tracked(directory, position, known_index)
                 found = Repository(position, *tracked, exclude)
-                return Look(top, named, found, _stamps(directory, top, found, start_ns))
+                return CachedRepository(top, named, found, _stamps(directory, top, found, start_ns))
 
 
 def _tracked(
@@ -102,7 +102,7 @@ def _stamps(
 
 
 def _is_busy(directory: GitDirectory) -> bool:
-    """In a merge there are a few files; in a rebase whole directories of them."""
+    """Whether a rebase or the like is unfinished, which has whole directories of files."""
     return any(
         os.access(path, os.F_OK, dir_fd=directory.own, follow_symlinks=False)
         for path in DIRECTORIES

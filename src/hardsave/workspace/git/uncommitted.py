@@ -13,8 +13,8 @@ from pathlib import Path
 from hardsave.workspace.entries import last_name, parent
 from hardsave.workspace.filesystem.bounded_read import chunks
 from hardsave.workspace.filesystem.lock_safe_open import reading
-from hardsave.workspace.filesystem.safe_open import Beneath
-from hardsave.workspace.git import index as gitindex
+from hardsave.workspace.filesystem.safe_open import RootDirectory
+from hardsave.workspace.git import index as git_index
 from hardsave.workspace.git.index import BadIndex, IndexEntry
 from hardsave.workspace.git.position import GitPosition
 
@@ -27,8 +27,8 @@ def dirty(root: Path, position: GitPosition, captured: Iterable[bytes]) -> list[
     and not ignored."""
     entries = {entry.name: entry for entry in _entries(position)}
     new = {path for path in captured if path not in entries}
-    with Beneath(os.fsencode(root)) as beneath:
-        changed = {name for name, entry in entries.items() if not _is_same(beneath, entry)}
+    with RootDirectory(os.fsencode(root)) as root_dir:
+        changed = {name for name, entry in entries.items() if not _is_same(root_dir, entry)}
     return sorted(new | changed)
 
 
@@ -42,8 +42,8 @@ def _entries(position: GitPosition) -> Iterator[IndexEntry]:
         if data is None:
             continue
         try:
-            index = gitindex.parse(data, hash_name=position.hash_name)
-            found = gitindex.entries(data, index, hash_name=position.hash_name)
+            index = git_index.parse(data, hash_name=position.hash_name)
+            found = git_index.entries(data, index, hash_name=position.hash_name)
         except BadIndex:
             return
         for entry in found:
@@ -52,20 +52,20 @@ def _entries(position: GitPosition) -> Iterator[IndexEntry]:
                 yield entry
 
 
-def _is_same(beneath: Beneath, entry: IndexEntry) -> bool:
+def _is_same(root_dir: RootDirectory, entry: IndexEntry) -> bool:
     if stat.S_IFMT(entry.mode) == 0o160000 or entry.name.endswith(b"/"):
         return True  # a submodule, or what a sparse checkout leaves out
     if entry.flags[0] & _STAGE:
         return False  # in conflict
     try:
-        with beneath.directory(parent(entry.name)) as directory:
+        with root_dir.directory(parent(entry.name)) as directory:
             if stat.S_ISLNK(entry.mode):
                 target = os.readlink(last_name(entry.name), dir_fd=directory)
                 return _id([target], len(target), entry) == entry.id
             with reading(last_name(entry.name), directory) as file:
                 return _is_same_file(file, entry)
     except OSError as error:
-        return error.errno == errno.EXDEV  # what is mounted there is none of git's business
+        return error.errno == errno.EXDEV  # what is mounted there does not count as changed
 
 
 def _is_same_file(file: int, entry: IndexEntry) -> bool:
@@ -78,7 +78,7 @@ def _is_same_file(file: int, entry: IndexEntry) -> bool:
 
 
 def _id(parts: Iterable[bytes], size: int, entry: IndexEntry) -> str:
-    """What git calls a content, by the hash that an entry is named by."""
+    """The id that git has for a content, by the hash that the entry's id is made with."""
     made = hashlib.sha256() if len(entry.id) == 64 else hashlib.sha1(usedforsecurity=False)
     made.update(b"blob %d\0" % size)
     for part in parts:

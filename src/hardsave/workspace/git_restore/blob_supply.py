@@ -1,8 +1,8 @@
 """Staged contents that git has collected, from the files that were captured with the position.
 
-What is staged and nothing else names goes when somebody unstages it and runs `git gc --prune=now`.
-Mostly it was captured as well: what was added to the index and not edited since is a file of
-the snapshot. Each is known by git's own hash, so nothing is taken for what it is not.
+A staged content that nothing else names is gone after it was unstaged and `git gc --prune=now` was
+run. Mostly it was captured as well: what was added to the index and not edited since is a file of
+the snapshot. Each is recognised by git's own hash, so none is mistaken for another.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping

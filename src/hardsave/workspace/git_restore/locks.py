@@ -1,7 +1,8 @@
 """Git's own locks, taken as git takes them: a file of the same name with `.lock` behind it.
 
-Whoever has made it may change the other. Ours say whose they are and are there whole or not at
-all, so after a crash we know them again and go on. Others' are never removed.
+The process that has made the lock may change the file. Ours say which restore they belong to and
+are there whole or not at all, so after a crash the restore recognises them and goes on. Locks of
+other processes are never removed.
 """
 
 import errno
@@ -46,18 +47,18 @@ class Locks:
 
     @property
     def words(self) -> bytes:
-        """What stands in each of them."""
+        """The content of each lock file."""
         return self._words
 
     def adopt(self, places: Iterable[tuple[int, bytes]]) -> None:
-        """Those that a process of the same restore has left when it died are ours."""
+        """Take over the locks that a process of the same restore has left when it died."""
         for base, path in places:
             lock = path + b".lock"
             if read_beneath(base, lock, limit=_LIMIT).data == self._words:
                 self._taken.append((base, lock))
 
     def take(self, base: int, path: bytes) -> None:
-        """Lock a file beneath a directory. `Unavailable` if somebody else has it."""
+        """Lock a file beneath a directory. `Unavailable` if another process has it locked."""
         lock = path + b".lock"
         for attempt in range(self._waiting.attempts):
             if attempt:
@@ -68,7 +69,7 @@ class Locks:
         raise Unavailable(_held(read_beneath(base, lock, limit=_LIMIT).data, lock))
 
     def _take(self, base: int, lock: bytes) -> bool:
-        """By a link: it is made whole, and never over another."""
+        """Made by a link: so it is whole at once, and never replaces another lock."""
         with making_parents(base, lock) as (parent, name):
             try:
                 os.link(
@@ -90,7 +91,7 @@ class Locks:
 
 
 def refuse_held(base: int, path: bytes) -> None:
-    """`Unavailable` if somebody holds the lock of a file right now."""
+    """Raise `Unavailable` if a process holds the lock of a file right now."""
     lock = path + b".lock"
     found = read_beneath(base, lock, limit=_LIMIT)
     if found != (None, ""):

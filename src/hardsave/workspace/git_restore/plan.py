@@ -2,7 +2,7 @@
 
 From where a repository stands to where it stood: HEAD, the branches that belong to it, the
 index, the notes of unfinished work. What the present names and the target does not is
-pinned first, so that `git gc` cannot take it. A stored position may come from anybody, so the
+pinned first, so that `git gc` cannot take it. A stored position is untrusted, so the
 target is judged here before anything of it is believed.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hardsave.errors import Corrupt, Misuse, NotFound
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.git import index, unfinished
-from hardsave.workspace.git import refs as gitrefs
+from hardsave.workspace.git import refs as git_refs
 from hardsave.workspace.git.position import GitPosition, rebased
 from hardsave.workspace.git_restore import staged_contents
 from hardsave.workspace.git_restore.staged_contents import Content
@@ -124,7 +124,7 @@ def _branches(position: GitPosition) -> dict[str, str | None]:
     return {**dict(position.refs), **own}
 
 
-# What is believed
+# What is refused
 
 
 def _refuse_parts(position: GitPosition, what: str) -> None:
@@ -136,13 +136,13 @@ def _refuse_parts(position: GitPosition, what: str) -> None:
 
 
 def _judge(target: GitPosition) -> None:
-    said = gitrefs.target(target.head, target.hash_name)
+    said = git_refs.target(target.head, target.hash_name)
     ref = None if said.ref is None else os.fsdecode(said.ref)
     commit = None if said.commit is None else said.commit.decode()
     if said.problem or ref != target.ref or (ref is None and commit != target.commit):
         raise _unusable(f"the stored HEAD is none: {target.head[:80]!r}")
     for name, id in _branches(target).items():
-        is_branch = name.startswith("refs/heads/") and gitrefs.is_name(os.fsencode(name))
+        is_branch = name.startswith("refs/heads/") and git_refs.is_name(os.fsencode(name))
         if not is_branch or not (id is None or _is_id(id, target.hash_name)):
             raise _unusable(f"the stored position moves {name!r} to {id!r}, which is no branch")
     for file in target.files:
@@ -188,7 +188,7 @@ def _switch(present: GitPosition, target: GitPosition) -> tuple[str, str] | None
 
 
 def _changes(present: GitPosition, target: GitPosition) -> Iterator[FileChange]:
-    """Notes first, HEAD last: whoever looks in between sees where the repository still is."""
+    """Notes first, HEAD last: a git that runs in between sees where the repository still is."""
     now, then = own_files(present), own_files(target)
     if target.shared_index is not None and present.shared_index != target.shared_index:
         yield FileChange(target.shared_index.path, None, target.shared_index.data)
@@ -218,7 +218,7 @@ def _pins(present: GitPosition, target: GitPosition) -> Iterator[Pin]:
     for name, id in _named(present):
         if id not in seen and (name, id) not in same:
             seen.add(id)
-            is_name = gitrefs.is_name(os.fsencode(f"refs/{name}"))
+            is_name = git_refs.is_name(os.fsencode(f"refs/{name}"))
             yield Pin(name if is_name else f"other-{id}", id)
 
 
@@ -253,8 +253,8 @@ def _ids(data: bytes, hash_name: str) -> list[str]:
 # What is between two positions
 
 
-def strangers(now: GitPosition, present: GitPosition, target: GitPosition) -> list[str]:
-    """What is neither as the present has it nor as the target does: somebody else's doing."""
+def changed_by_others(now: GitPosition, present: GitPosition, target: GitPosition) -> list[str]:
+    """What is neither as the present has it nor as the target does: another program changed it."""
     found = [missed.path for missed in now.not_captured]
     places: Iterable[tuple[Mapping[str, object], ...]] = (
         tuple(_without_index(each) for each in (now, present, target)),

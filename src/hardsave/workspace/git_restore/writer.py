@@ -1,4 +1,4 @@
-"""Writing into a git directory: whole files by one rename, after all of them lie on the disk.
+"""Writes into a git directory: whole files by one rename, after all of them lie on the disk.
 
 New contents wait in a directory of ours beside `refs`, because a temporary file among refs would
 be taken for one. Nothing here follows a link.
@@ -44,12 +44,12 @@ class GitFiles:
             os.close(self.staging)
 
     def _empty(self) -> None:
-        """What a restore that was interrupted has staged is staged anew."""
+        """Remove what a restore that was interrupted has staged."""
         for name in os.listdir(self.staging):
             os.unlink(name, dir_fd=self.staging)
 
     def stage(self, data: bytes, *, name: bytes = b"", mode: int | None = None) -> bytes:
-        """Write a content and sync it. The name under which it waits."""
+        """Write a content and sync it. Returns its temporary name."""
         self._count += 1
         name = name or b"%d" % self._count
         file = os.open(name, _NEW, 0o600, dir_fd=self.staging)
@@ -61,16 +61,16 @@ class GitFiles:
             os.close(file)
         return name
 
-    def distrust(self, name: bytes) -> None:
+    def backdate(self, name: bytes) -> None:
         """Let a staged index look older than every file that it knows.
 
-        Git believes the stat data of an index for files that were last changed before it was
-        written. Ours is written late; so git must compare contents once, and finds out the truth.
+        Git trusts the stat data of an index for files that were last changed before the index was
+        written. Ours is written late; with an old time, git compares contents once.
         """
         os.utime(name, ns=(_LONG_AGO_NS, _LONG_AGO_NS), dir_fd=self.staging, follow_symlinks=False)
 
     def put(self, base: int, path: bytes, staged: bytes) -> None:
-        """Give a staged file its place, over whatever file is there."""
+        """Give a staged file its place, also over a file that is there."""
         with making_parents(base, path) as (parent, name):
             _remove_empty(parent, name)
             os.rename(staged, name, src_dir_fd=self.staging, dst_dir_fd=parent)
@@ -170,5 +170,5 @@ def _remove_empty(parent: int, name: bytes) -> None:
             _remove_empty(opened, os.fsencode(below))
     finally:
         os.close(opened)
-    with suppress(OSError):  # it is not empty: whoever needs the name will meet it
+    with suppress(OSError):  # it is not empty: the call that needs the name will fail
         os.rmdir(name, dir_fd=parent)

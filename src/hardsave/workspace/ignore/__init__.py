@@ -1,1 +1,4 @@
-"""Which files are ignored: git's rules, over plain data."""
+"""Which files are ignored: git's rules, over plain data.
+
+The names of ignore files are in `defaults.IGNORE_FILES`.
+"""

@@ -1,12 +1,12 @@
-"""One pattern of an ignore file, taken apart into the names of a path. Pure.
+"""One pattern of an ignore file, split into the names of a path. Pure.
 
-Git holds a pattern against a whole path. Here it becomes a *trail*: one `Glob` for each name
+Git compares a pattern with a whole path. Here it becomes a *trail*: one `Glob` for each name
 of a path, and `DEEP` where any number of directories may stand between two names. A walk
 follows a trail name by name, so that every question is about one name in one directory.
 
-What git does is the measure, also where nobody would have guessed it: the part of a pattern
-before its first special character is compared and cut off, so `a**/b` begins with stars as
-far as git's matcher knows, and means `ab` as well as `a…/…/b`.
+What git does is the measure, also where it surprises: git compares the part of a pattern before
+its first special character and cuts it off, so `a**/b` begins with stars as far as git's matcher
+knows, and means `ab` as well as `a…/…/b`.
 """
 
 import re
@@ -192,7 +192,7 @@ def _members(text: bytes, at: int) -> tuple[Iterable[int], int] | None:
     high = _RANGE_END.match(text, single.end())
     if high is None:
         return (low,), single.end()
-    # The lower end counts by itself, before anybody sees that a range turns backwards.
+    # Git takes the lower end by itself, before it sees that a range turns backwards.
     return {low, *range(low, (high[1] or high[2])[0] + 1)}, high.end()
 
 

@@ -1,7 +1,7 @@
 """The ignore rules that reach a workspace from outside of it, as plain data.
 
-They are the user's own excludes, the repository's, and the ignore files of directories above. No
-snapshot has them, so a capture notes them down: a restore leaves alone what they ignored then.
+They are the user's own excludes file, that of the repository, and the ignore files of directories
+above. No snapshot has them, so a capture stores them: a restore leaves alone what they ignored.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ from hardsave.workspace.ignore import rules as ignore
 from hardsave.workspace.ignore.rules import RootRules, Rules
 
 
-class Outside(NamedTuple):
-    """Contents of ignore files; those that say nothing are empty."""
+class OuterRules(NamedTuple):
+    """Contents of ignore files; one without any rule is empty."""
 
     inside: bytes = b""  # where in its repository the workspace lies; empty: at its top, or in none
     excludes: tuple[bytes, ...] = ()
@@ -23,7 +23,7 @@ class Outside(NamedTuple):
         return not self.inside and not any(self.excludes)
 
     def rules(self) -> RootRules | None:
-        """Those of the workspace's top directory; None if they ignore the workspace itself."""
+        """The rules of the workspace's top directory; None if they ignore the workspace itself."""
         if not self.above:
             return self._at_top
         *names, last = self.inside.split(b"/")
@@ -45,8 +45,8 @@ class Outside(NamedTuple):
         return frozenset(path[len(start) :] for path in tracked if path.startswith(start))
 
 
-def meant(content: bytes) -> bytes:
-    """The content of an ignore file, if it says anything: git fills new ones with comments."""
+def if_any_rule(content: bytes) -> bytes:
+    """The content of an ignore file; nothing if it has no rule, only comments as git makes it."""
     if all(line.startswith(b"#") or not line.strip(b" \r") for line in content.split(b"\n")):
         return b""
     from hardsave.workspace.ignore.patterns import parse  # which takes a while to load

@@ -1,6 +1,7 @@
-"""The ignore files of one directory, and what becomes of them in those below. Pure.
+"""The lines of ignore files, and what they mean in directories further down. Pure.
 
-Each line becomes a trail (see `globs`); inside a directory it is what is left of its trails there.
+Each line becomes trails (see `globs`). Inside a directory, a line is what is left of its trails
+there.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,10 +51,10 @@ def _without_spaces(text: bytes) -> bytes:
 # What is left of them in a directory
 
 
-class _Way:
+class _TrailTexts:
     """A trail, and what is left of it after each of its steps as bytes, for sorting and hashing.
-    Those of a long one are hashed, each from the next: a line may have a thousand steps, and as
-    many directories of a deep tree may be as many steps along it."""
+    The bytes of a long one are hashes, each made from the next: a line may have a thousand steps,
+    and a deep tree as many directories."""
 
     __slots__ = ("steps", "texts")
 
@@ -73,7 +74,7 @@ class _Line(NamedTuple):
 
     rank: int  # twice the place of its pattern, plus one if a match is ignored
     dir_only: bool
-    way: _Way
+    way: _TrailTexts
     at: int = 0  # how many of its steps are done
 
     @property
@@ -88,11 +89,11 @@ class _Line(NamedTuple):
 
 
 class Layer:
-    """The ignore files of one directory, and what becomes of them in those below."""
+    """The ignore files of one directory, and what they mean in directories below."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         lines = [
-            _Line(2 * place + (not pattern.negated), pattern.dir_only, _Way(trail))
+            _Line(2 * place + (not pattern.negated), pattern.dir_only, _TrailTexts(trail))
             for place, pattern in enumerate(patterns)
             for trail in pattern.trails
         ]
@@ -116,9 +117,9 @@ class Layer:
 
 
 def _furthest(lines: Sequence[_Line]) -> Iterable[_Line]:
-    """Without those that matter no more. Where any number of directories may follow, whatever comes
-    earlier on the same way finds nothing that is not found from here."""
-    furthest: dict[_Way, int] = {}
+    """Without lines that are superseded: where any number of directories may follow, a line that is
+    less far along the same trail matches nothing more."""
+    furthest: dict[_TrailTexts, int] = {}
     for line in lines:
         if line.at and line.way.steps[line.at] is DEEP:
             furthest[line.way] = max(line.at, furthest.get(line.way, 0))

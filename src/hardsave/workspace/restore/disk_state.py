@@ -10,14 +10,14 @@ import stat
 from hardsave.objects.hashing import Hash
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, kept_mode, last_name, parent
 from hardsave.workspace.filesystem.lock_safe_open import reading
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.snapshot import content
 
 _OTHER = 0
 
 
 def look(name: bytes, directory: int) -> os.stat_result | None:
-    """None if there is nothing of that name."""
+    """The status of a name; None if there is nothing of that name."""
     try:
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -27,7 +27,7 @@ def look(name: bytes, directory: int) -> os.stat_result | None:
 def is_entry(name: bytes, directory: int, entry: Entry | None) -> bool:
     """Whether a name is what an entry says: its kind, mode and content; None says: nothing.
 
-    A directory is one whatever its mode: what is in it has entries of its own.
+    The mode of a directory does not count, and what is in it has entries of its own.
     """
     status = look(name, directory)
     if status is None or entry is None:
@@ -47,7 +47,7 @@ def is_entry(name: bytes, directory: int, entry: Entry | None) -> bool:
 
 
 def resembles(name: bytes, directory: int, entry: Entry | None) -> bool:
-    """The same, but for the content of a file: at a glance."""
+    """The same without reading the content of a file."""
     status = look(name, directory)
     if status is None or entry is None or entry.type != FILE:
         return is_entry(name, directory, entry)
@@ -55,36 +55,36 @@ def resembles(name: bytes, directory: int, entry: Entry | None) -> bool:
     return found == (FILE, entry.size, entry.mode)
 
 
-def is_at(beneath: Beneath, path: bytes, entry: Entry) -> bool:
+def is_at(root_dir: RootDirectory, path: bytes, entry: Entry) -> bool:
     """Whether a path is what an entry says. One that cannot be reached or read is not."""
     try:
-        with beneath.directory(parent(path)) as directory:
+        with root_dir.directory(parent(path)) as directory:
             return is_entry(last_name(path), directory, entry)
     except OSError:
         return False
 
 
-def is_taken(beneath: Beneath, path: bytes) -> bool:
+def is_taken(root_dir: RootDirectory, path: bytes) -> bool:
     """Whether anything lies at a path. Nothing is beneath what is no directory."""
     try:
-        with beneath.directory(parent(path)) as directory:
+        with root_dir.directory(parent(path)) as directory:
             return look(last_name(path), directory) is not None
     except OSError:
         return False
 
 
-def names(beneath: Beneath, path: bytes) -> list[bytes]:
+def names(root_dir: RootDirectory, path: bytes) -> list[bytes]:
     """What is in a directory; nothing if it cannot be looked into."""
     try:
-        with beneath.directory(path) as directory:
+        with root_dir.directory(path) as directory:
             return [os.fsencode(name) for name in os.listdir(directory)]
     except OSError:
         return []
 
 
 def _stamps(status: os.stat_result | None) -> tuple[int, ...] | None:
-    """They change with the file: to read a large one takes long enough for somebody to write
-    where it was read already."""
+    """They change with the file: while a large one is read, another program may write where it was
+    read already."""
     if status is None:
         return None
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

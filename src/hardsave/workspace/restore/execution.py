@@ -1,12 +1,12 @@
-"""Carrying out a plan on a real directory, so that it can be interrupted anywhere.
+"""Carries out a plan on a real directory, so that it can be interrupted anywhere.
 
     journal → directories → contents staged and synced → decided → swaps → removals → sync → done
 
 All contents are on the disk under names of ours before the first file is replaced, so a disk
 that is full is noticed while nothing has changed yet. Every step first looks whether it is
 done already, and whether what it would replace is what the plan expects: if it is neither,
-the step is skipped and told as a conflict. So carrying out a plan twice is carrying it out
-once, and nothing is lost that the snapshot of the present does not have.
+the step is skipped and reported as a conflict. So to carry out a plan twice is the same as once,
+and nothing is lost that the snapshot of the present does not have.
 
 Nothing here follows a symlink, and nothing here is outside of the workspace but the journal.
 """
@@ -18,9 +18,10 @@ from pathlib import Path
 
 from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.logs import log
+from hardsave.progress import meter
 from hardsave.stores.boot import boot_id
 from hardsave.workspace.filesystem.durable_write import sync_directory
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.restore import journal
 from hardsave.workspace.restore.journal import Journal
 from hardsave.workspace.restore.plan import Plan
@@ -46,9 +47,9 @@ def restore(
     `decide` is called when all contents are staged and nothing has been replaced: what it
     writes down says whether a restore that is interrupted from there on is to be finished or
     taken back. If it refuses (`Conflict`, `NotFound`), nothing has happened. With `whole`, it is
-    not even asked if something is in the way of a content: `Unavailable`. `made` are directories
-    that are not there yet, the root first and then those above it: they are made, and go again
-    if nothing comes of it.
+    not called if some content cannot be staged: `Unavailable`. `made` are directories that are not
+    there yet, the root first and then those above it: they are made, and removed again if the
+    restore is taken back.
     """
     written = begin(root, plan, path, id=id, note=note, made=made)
     with prepared(written, fetch, path, whole=whole) as attempt:
@@ -69,6 +70,7 @@ def begin(
     """Write the journal. From here on the restore will be finished or taken back."""
     if path.exists():
         raise Unavailable(f"a restore of {os.fsdecode(root)!r} was interrupted; recover it first")
+    meter("writing the journal")
     written = Journal(root, 0, 0, id, note, plan, boot_id(), made)
     try:
         if made:  # so that recovery knows of them as soon as there is one
@@ -83,7 +85,7 @@ def begin(
 
 
 def _make(written: Journal, path: Path) -> None:
-    """The directories that a restore needs, each there to stay before the next is made."""
+    """Make the directories that a restore needs, each synced before the next is made."""
     try:
         for folder in reversed(written.made):
             os.mkdir(folder)
@@ -98,14 +100,14 @@ def _make(written: Journal, path: Path) -> None:
 
 
 def _unmake(written: Journal) -> None:
-    """One that was never made, or that something was put into, stays."""
+    """Remove the directories that were made, unless something was put into them."""
     for folder in written.made:
         with suppress(OSError):
             os.rmdir(folder)
 
 
 def _not_begun(written: Journal, path: Path, error: OSError) -> Unavailable:
-    """A journal that is there but perhaps not on the disk must not be taken for a restore."""
+    """Remove the journal, which may not be on the disk yet, and say what went wrong."""
     _unmake(written)
     try:
         journal.remove(path)
@@ -161,8 +163,8 @@ def prepared(
     be staged, what was prepared is taken back at once, with its journal: nothing has happened then.
     """
     attempt = Attempt()
-    with _workspace(written, path) as beneath:
-        steps = Steps(beneath, written.plan.steps, written.id.hex(), fetch)
+    with _workspace(written, path) as root_dir:
+        steps = Steps(root_dir, written.plan.steps, written.id.hex(), fetch)
         try:
             steps.spare_what_is_not_saved()
             steps.prepare()
@@ -183,10 +185,10 @@ def carry_out(written: Journal, fetch: Fetch, path: Path, *, back: bool = False)
     if back and written.made and not _is_made(written):
         _unmake(written)
         return Restored(0, (), ())
-    with _workspace(written, path) as beneath:
+    with _workspace(written, path) as root_dir:
         plan, name = written.plan, written.id.hex()
-        there = Steps(beneath, plan.steps, name, fetch)
-        home = Steps(beneath, plan.back, f"{name}-back", fetch)
+        there = Steps(root_dir, plan.steps, name, fetch)
+        home = Steps(root_dir, plan.back, f"{name}-back", fetch)
         steps, others = (home, there) if back else (there, home)
         try:
             others.tidy()
@@ -214,7 +216,7 @@ _UNFINISHED = (
 
 
 def _give_up(steps: Steps, written: Journal, path: Path, error: HardsaveError) -> None:
-    """Nothing was replaced. What cannot be cleaned up now is when the workspace is next used."""
+    """Take back what was prepared. What cannot be removed now is removed by recovery."""
     try:
         _take_back_preparations(steps, written, path)
     except (OSError, Unavailable) as failure:
@@ -224,7 +226,7 @@ def _give_up(steps: Steps, written: Journal, path: Path, error: HardsaveError) -
 def _failed_early(
     steps: Steps, written: Journal, path: Path, error: HardsaveError
 ) -> HardsaveError:
-    """The error, with a word on what is left."""
+    """Take back what was prepared; the error, with what to do next."""
     try:
         _take_back_preparations(steps, written, path)
     except (OSError, Unavailable) as failure:
@@ -250,19 +252,19 @@ def _is_made(written: Journal) -> bool:
         raise _no_workspace(written, error) from error
 
 
-def _workspace(written: Journal, path: Path) -> Beneath:
+def _workspace(written: Journal, path: Path) -> RootDirectory:
     """The directory that the restore was begun in, and no other."""
     try:
-        beneath = Beneath(written.root)
+        root_dir = RootDirectory(written.root)
     except OSError as error:
         raise _no_workspace(written, error) from error
-    if not written.is_about(os.fstat(beneath.fd), boot_id()):
-        beneath.close()
+    if not written.is_about(os.fstat(root_dir.fd), boot_id()):
+        root_dir.close()
         raise Misuse(
             f"{os.fsdecode(written.root)!r} is not the directory that the restore was begun in; "
             f"bring that one back, or remove the journal {str(path)!r}"
         )
-    return beneath
+    return root_dir
 
 
 def _no_workspace(written: Journal, error: OSError) -> Unavailable:

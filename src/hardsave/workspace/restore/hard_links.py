@@ -1,4 +1,4 @@
-"""Which files have to be linked to each other, or parted, so that the target's groups hold.
+"""Which files have to be linked to each other, or parted, to have the hard links of the target.
 
 Pure. A file keeps its inode where it can: of files that are one now and shall not be, the
 largest part stays as it is; of files that shall be one, those that are already.
@@ -35,7 +35,7 @@ def anchors(
     staying: Collection[bytes],
 ) -> set[bytes]:
     """Of files that are not touched, those that others may be linked to, to be one file as in the
-    target: whatever stays one with them is one with them there, too."""
+    target: each file that stays one with them is one with them there, too."""
     shall = {path: group[0] for group in target for path in group}
     found = {path for path in fixed if path in shall}
     for group in present:
@@ -51,8 +51,7 @@ def linking(
     rewritten: Collection[bytes],
     fixed: Collection[bytes] = (),
 ) -> Linking:
-    """`rewritten` get new content, and thus a new inode, whatever they are now; `fixed` are
-    not touched."""
+    """`rewritten` get new content, and thus a new inode, in any case; `fixed` are not touched."""
     inode = {path: group[0] for group in present for path in group if path not in rewritten}
     shall = {path: group[0] for group in wanted for path in group}
     apart: dict[bytes, Group] = {}

@@ -5,8 +5,8 @@ snapshot that could bring it back.
 An older `.gitignore` must not make yesterday's build output deletable, so what only the present
 has goes only if neither side's rules ignore it. Both are found in the snapshots themselves, because
 ignore files are always captured. What the target has comes back where nothing lies; where
-something lies that rules ignore, it is told as not saved, and the caller captures it first: then
-it is exempt from the rules of the present.
+something lies that rules ignore, it is reported as not saved, and the caller captures it first:
+then it is exempt from the rules of the present.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from hardsave.workspace.entries import DIRECTORY, FILE, Entry, last_name, lies_i
 from hardsave.workspace.ignore.rules import Rules
 from hardsave.workspace.scan.capture_policy import Exempt
 from hardsave.workspace.snapshot import content, directory
-from hardsave.workspace.snapshot.compare import Pair, Ward
+from hardsave.workspace.snapshot.compare import Pair, TreeFilter
 from hardsave.workspace.snapshot.content import Fetch
 
 
@@ -34,10 +34,10 @@ class Side(NamedTuple):
         inside = self.inside_ignored or self.rules.match(name, True)
         return Side(self.rules.enter(name, patterns(tree, fetch)), self.exempt, inside)
 
-    def shuts(self, path: bytes, own: Entry | None, others: Entry | None) -> bool:
-        """Whether its rules leave a path alone. What the snapshot has, of a kind, they did not
-        ignore, in spite of what they say: git tracked it, perhaps in a repository inside, of which
-        nothing else is known here, or it was asked for. Ignore files are saved in any case."""
+    def leaves_out(self, path: bytes, own: Entry | None, others: Entry | None) -> bool:
+        """Whether its rules leave a path alone. Rules do not count for what the snapshot has: git
+        tracked it, perhaps in a nested repository, or it was included. Ignore files are captured
+        in any case."""
         is_lone_ignore_file = others is None and last_name(path) in IGNORE_FILES
         if own is not None and is_lone_ignore_file and self.ignores(path, own):
             return True
@@ -48,7 +48,7 @@ class Side(NamedTuple):
         return self.matches(path, entry) and not self.exempt.holds(path)
 
     def matches(self, path: bytes, entry: Entry) -> bool:
-        """Whether rules are about it, tracked or not."""
+        """Whether rules match it, tracked or not."""
         return self.inside_ignored or self.rules.match(last_name(path), entry.type == DIRECTORY)
 
 
@@ -63,11 +63,15 @@ NOTHING_MISSED = Missed()
 
 
 class Seen(NamedTuple):
-    """What a walk comes upon: present modes of the directories that it looked into, and what
-    the target has where the present could not, or by its rules did not, capture anything; what is
-    `spared` because it is of another kind, which the rules of then ignore; of what only the target
-    has, what is `meant` to come back all the same, if nothing lies there; and what the rules of
-    either are about, although the target has it: once it is back, it may not be captured."""
+    """What a comparison finds beside differences.
+
+    `modes`: present modes of the directories that it looked into. `unsaved`: what the target has
+    where the present did not capture anything, because it could not or its rules ignore it.
+    `spared`: what the target has where something of another kind lies that its own rules ignore.
+    `meant`: what only the target has, and what comes back in spite of rules, if nothing lies there.
+    `matched`: what the target has although rules of either side match it: once it is back, it may
+    not be captured.
+    """
 
     modes: dict[bytes, int]
     unsaved: dict[bytes, Entry]
@@ -76,8 +80,8 @@ class Seen(NamedTuple):
     matched: set[bytes]
 
 
-class LeftAlone:
-    """The ward of a restore. With `paths`, everything else is left alone as well."""
+class RestoreFilter:
+    """The filter of a restore. With `paths`, everything else is left alone as well."""
 
     def __init__(
         self,
@@ -94,13 +98,13 @@ class LeftAlone:
         self._missed = missed
         self._seen = seen
 
-    def enter(self, pair: Pair) -> Ward:
+    def enter(self, pair: Pair) -> TreeFilter:
         present, target = self._sides
         if pair.old is not None:
             self._seen.modes[pair.path] = pair.old_mode
         if not pair.path:
             return self  # the sides are those of the top directory already
-        return LeftAlone(
+        return RestoreFilter(
             present.enter(pair.path, pair.old, self._fetch),
             target.enter(pair.path, pair.new, self._fetch),
             self._fetch,
@@ -109,13 +113,13 @@ class LeftAlone:
             self._seen,
         )
 
-    def shuts(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
+    def leaves_out(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
         if self._paths is not None and not any(_meet(path, each) for each in self._paths):
             return True
         if new is None and path in self._missed.then:
             return True
         present, target = self._sides
-        now, then = present.shuts(path, old, new), target.shuts(path, new, old)
+        now, then = present.leaves_out(path, old, new), target.leaves_out(path, new, old)
         if old is None and new is not None:
             is_ignored_then = target.ignores(path, new)
             if now or path in self._missed.now or is_ignored_then:
@@ -125,8 +129,8 @@ class LeftAlone:
         return now or then
 
     def _note(self, path: bytes, new: Entry, *, now: bool, then: bool) -> None:
-        """Of what the target has: whether rules are about it, or keep it from coming back. Ignore
-        files that ignore themselves are no loss."""
+        """Note whether rules match what the target has, or keep it from coming back. An ignore file
+        that ignores itself is no loss."""
         if not (now or then):
             if any(side.matches(path, new) for side in self._sides):
                 self._seen.matched.add(path)
@@ -138,9 +142,9 @@ class LeftAlone:
             self._seen.spared.add(path)
 
     def _stays_out(self, path: bytes, new: Entry, *, is_ignored_then: bool) -> bool:
-        """Of what only the target has. If git tracked it, or it was asked for, it was saved in
-        spite of the rules, and comes back in spite of those of now. Ignore files are saved in any
-        case, which says nothing of the kind."""
+        """Of what only the target has. If git tracked it, or it was included, it was captured in
+        spite of the rules, and comes back in spite of those of now. That does not hold for ignore
+        files, which are captured in any case."""
         if path not in self._missed.now and last_name(path) in IGNORE_FILES and is_ignored_then:
             return True
         is_meant = is_ignored_then or self._sides[1].exempt.holds(path)

@@ -1,8 +1,8 @@
 """Names that some file systems take for one: they differ in case alone, or in how their letters
-are put together. Pure.
+are composed. Pure.
 
-There, what is made must wait until what goes under the other name is gone, or it would be taken
-for it: found, and then removed.
+There, a file must not be made before the one with the other name is gone: it would be taken for
+it, and removed.
 """
 
 import unicodedata
@@ -20,7 +20,7 @@ def folded(path: bytes) -> bytes:
     return unicodedata.normalize("NFD", text).encode("utf-8", "surrogateescape")
 
 
-def twins(gone: Iterable[bytes], made: Iterable[bytes]) -> frozenset[bytes]:
+def collisions(gone: Iterable[bytes], made: Iterable[bytes]) -> frozenset[bytes]:
     """Of paths that go and paths that are made, those whose own names may be taken for one of
     the other kind. What lies beneath them is not listed."""
     going: dict[bytes, list[bytes]] = {}

@@ -15,22 +15,21 @@ from typing import Literal
 
 from hardsave.objects.hashing import Hash
 from hardsave.tuples import NamedTuple
-from hardsave.workspace import file_names
 from hardsave.workspace.entries import DIRECTORY, SYMLINK, Entry, above, lies_in, parent
 from hardsave.workspace.ignore.rules import RootRules
 from hardsave.workspace.restore import hard_links
 from hardsave.workspace.restore.hard_links import Linking
 from hardsave.workspace.restore.left_alone import (
     NOTHING_MISSED,
-    LeftAlone,
     Missed,
+    RestoreFilter,
     Seen,
     Side,
     patterns,
 )
-from hardsave.workspace.restore.name_collisions import twins
-from hardsave.workspace.restore.requested_paths import Asked, asked_for, checked, in_any
-from hardsave.workspace.scan.capture_policy import Exempt
+from hardsave.workspace.restore.name_collisions import collisions
+from hardsave.workspace.restore.requested_paths import RequestedPaths, checked, in_any, selected
+from hardsave.workspace.scan.capture_policy import Exempt, IncludePatterns
 from hardsave.workspace.snapshot import compare, directory
 from hardsave.workspace.snapshot.compare import Difference
 from hardsave.workspace.snapshot.content import Fetch
@@ -89,7 +88,7 @@ def plan(
 ) -> Plan:
     """From the `present`, captured just now, to the `target`; with `paths`, only these and what
     lies in them. All that snapshots can tell: a vault looks at the disk, too."""
-    asked = Asked(None if paths is None else checked(paths))
+    asked = RequestedPaths(None if paths is None else checked(paths))
     found = compared(
         *(present, target, fetch),
         rules=rules,
@@ -130,14 +129,14 @@ def compared(
     """Walk both snapshots once. What either side has `missed` is left alone, and all that does not
     meet `paths`. The ignore files that `rules` are made of are in the snapshots; `target_rules` are
     others only if rules from outside have changed."""
-    chosen = file_names.Chosen(include)
+    chosen = IncludePatterns(include)
     old, new = directory.read_snapshot(present, fetch), directory.read_snapshot(target, fetch)
     ours = Side(rules(patterns(old.top, fetch)), Exempt(lambda: present_tracked, chosen))
     then = (target_rules or rules)(patterns(new.top, fetch))
     theirs = Side(then, Exempt(lambda: target_tracked, chosen))
     seen = Seen({}, {}, set(), set(), set())
-    ward = LeftAlone(ours, theirs, fetch, paths, missed, seen)
-    differences = list(compare.differences(old.top, new.top, fetch, ward))
+    tree_filter = RestoreFilter(ours, theirs, fetch, paths, missed, seen)
+    differences = list(compare.differences(old.top, new.top, fetch, tree_filter))
     return Compared(present, target, old, new, differences, seen)
 
 
@@ -145,10 +144,10 @@ def compared(
 
 
 class Choice(NamedTuple):
-    """The differences that are to be turned around, and what is left alone though it was asked for.
-    What only the disk can tell is added by the caller who has looked there."""
+    """The differences that are to be undone, and what is left alone though it was asked for. The
+    caller adds what only the disk can tell."""
 
-    asked: Asked
+    asked: RequestedPaths
     found: Sequence[Difference]
     obstructed: Mapping[bytes, bytes]
     unsaved: Mapping[bytes, Entry]  # in the place of these lies what the present does not have
@@ -198,14 +197,14 @@ class Choice(NamedTuple):
         return self._replace(found=[*self.found, *more]) if more else self
 
 
-def choose(found: Compared, asked: Asked) -> Choice:
+def choose(found: Compared, asked: RequestedPaths) -> Choice:
     """Of what differs, what was asked for."""
-    chosen, obstructed = asked_for([*found.differences], asked)
+    chosen, obstructed = selected([*found.differences], asked)
     return Choice(asked, chosen, obstructed, found.seen.unsaved)
 
 
 def arranged(found: Compared, choice: Choice, fetch: Fetch) -> Plan:
-    """The plan, there and back."""
+    """The plan, forward and back."""
     changes, asked, seen = choice.found, choice.asked, found.seen
     known = {each.path for each in changes} | choice.held
     groups = _groups(found.old, found.new, fetch, changes, asked)
@@ -255,10 +254,10 @@ def _groups(
     new: directory.Snapshot,
     fetch: Fetch,
     found: Iterable[Difference],
-    asked: Asked,
+    asked: RequestedPaths,
 ) -> Groups:
-    """A group that both have, and in which nothing changes, needs no thought. A file that was not
-    asked for is not touched; but what was is linked to it, if it is as the target has it."""
+    """The groups that matter: a group that both have, and in which nothing changes, is left out. A
+    file that was not asked for is not touched; others are linked to it if the target has it so."""
     changed = {each.path for each in found}
     both = {
         group for group in {*old.links} & {*new.links} if not any(path in changed for path in group)
@@ -285,20 +284,20 @@ def arrange(
     changed = {each.path: each for each in changes}
     linking = hard_links.linking(groups.present, groups.wanted, changed.keys(), groups.fixed)
     linked = {path for group in (*groups.present, *groups.wanted) for path in group}
-    doubled = twins(
+    colliding = collisions(
         [each.path for each in changes if each.new is None],
         [each.path for each in changes if each.old is None],
     )
     blocked = sorted(
         each.path
         for each in changes
-        if _becomes(each, DIRECTORY) and (_goes(each) or each.path in doubled)
+        if _becomes(each, DIRECTORY) and (_goes(each) or each.path in colliding)
     )
     emptied = {each.path for each in changes if _was(each, DIRECTORY) and each.new and _goes(each)}
     going = sorted((each for each in changes if _goes(each)), reverse=True)
     made = sorted(each for each in changes if _becomes(each, DIRECTORY) and not _stays(each))
     opened, closed = _opened(changes, modes)
-    cleared = emptied | doubled
+    cleared = emptied | colliding
     first, last = _split(going, lambda each: bool(each.new) or in_any(each.path, cleared))
     late, early = _split(made, lambda each: in_any(each.path, blocked))
     return (

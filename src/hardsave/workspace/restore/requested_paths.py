@@ -24,7 +24,7 @@ def checked(paths: Sequence[bytes]) -> list[bytes]:
     return plain
 
 
-class Asked(NamedTuple):
+class RequestedPaths(NamedTuple):
     """What was asked for."""
 
     paths: Sequence[bytes] | None = None  # with all that lies in them
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
         return any(lies_in(each, path) for each in (*(self.paths or ()), *(self.only or ())))
 
 
-class AskedFor(NamedTuple):
+class Selected(NamedTuple):
     """What is to be restored, and what cannot be: those paths, and what stands in their way,
     which is no directory and is not to be touched."""
 
@@ -47,11 +47,11 @@ class AskedFor(NamedTuple):
     obstructed: Mapping[bytes, bytes] = MappingProxyType({})
 
 
-def asked_for(found: list[Difference], asked: Asked) -> AskedFor:
+def selected(found: list[Difference], asked: RequestedPaths) -> Selected:
     """Chosen paths, and the directories that they need above them."""
     chosen = [each for each in found if asked.holds(each.path)]
     if len(chosen) == len(found):
-        return AskedFor(found)
+        return Selected(found)
     others = {each.path: each for each in found if not asked.holds(each.path)}
     solid = {path for path, each in others.items() if each.old and each.old.type != DIRECTORY}
     obstructed = {
@@ -62,7 +62,7 @@ def asked_for(found: list[Difference], asked: Asked) -> AskedFor:
     chosen = [each for each in chosen if each.path not in obstructed]
     needed = {over for each in chosen if each.new is not None for over in above(each.path)}
     missing = [each for each in others.values() if each.old is None and each.path in needed]
-    return AskedFor(missing + chosen, obstructed)
+    return Selected(missing + chosen, obstructed)
 
 
 def in_any(path: bytes, paths: Iterable[bytes]) -> bool:

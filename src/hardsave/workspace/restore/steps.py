@@ -1,8 +1,8 @@
-"""Taking the steps of a plan on a real directory. `checkout` is the way in.
+"""Does the steps of a plan on a real directory. `execution` is the way in.
 
 Each step first looks whether it is done already, and whether what it would replace is what
-the plan expects: if it is neither, it is skipped and told as a conflict. So the same steps
-can be taken again after any interruption.
+the plan expects: if it is neither, it is skipped and reported as a conflict. So the same steps
+can be done again after any interruption.
 """
 
 import errno
@@ -12,24 +12,26 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from hardsave.errors import Unavailable
+from hardsave.progress import Meter, Total, meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import DIRECTORY, FILE, above, kept_mode, last_name, parent
 from hardsave.workspace.file_names import TEMPORARY_PREFIX
 from hardsave.workspace.filesystem.lock_safe_open import reading
-from hardsave.workspace.filesystem.safe_open import Beneath, rename_to_nothing
+from hardsave.workspace.filesystem.safe_open import RootDirectory, rename_to_nothing
 from hardsave.workspace.restore import disk_state, stored_copies, swap
 from hardsave.workspace.restore.file_writer import (
     Numbered,
     copy_attributes,
     fill,
     in_portions,
+    length,
     synced,
     with_small,
 )
 from hardsave.workspace.restore.plan import Step
 from hardsave.workspace.restore.preconditions import (
     IN_THE_WAY,
-    Ground,
+    Preconditions,
     Unexpected,
     unless_in_the_way,
 )
@@ -58,10 +60,12 @@ class Restored(NamedTuple):
 
 
 class Steps:
-    """The steps of one restore; `name` is in those of its temporary files."""
+    """The steps of one restore; the names of its temporary files have `name` in them."""
 
-    def __init__(self, beneath: Beneath, steps: Sequence[Step], name: str, fetch: Fetch) -> None:
-        self._beneath = beneath
+    def __init__(
+        self, root_dir: RootDirectory, steps: Sequence[Step], name: str, fetch: Fetch
+    ) -> None:
+        self._root_dir = root_dir
         self._steps = steps
         self._prefix = TEMPORARY_PREFIX + name.encode() + b"-"
         self._fetch = fetch
@@ -72,8 +76,9 @@ class Steps:
         self._made: list[bytes] = []
         # What lies beneath these is gone when they are there.
         self._files = {step.path for step in steps if step.do in ("write", "symlink", "link")}
-        self._ground = Ground(beneath, steps)
+        self._preconditions = Preconditions(root_dir, steps)
         self._done = 0
+        self._writing = Meter()
         self._verbs: dict[str, Callable[[int, Step], None]] = {
             "open": self._change_mode_of_directory,
             "mkdir": self._make_directory,
@@ -88,22 +93,28 @@ class Steps:
 
     def spare_what_is_not_saved(self) -> None:
         """Leave alone what would go and has no sound copy: nothing could bring it back."""
-        self._conflicts |= dict.fromkeys(stored_copies.lacking(self._steps, self._fetch), _NO_COPY)
+        self._conflicts |= dict.fromkeys(
+            stored_copies.without_sound_copy(self._steps, self._fetch), _NO_COPY
+        )
 
     def prepare(self) -> None:
-        """Directories, and all contents beside their places. Nothing is replaced yet."""
+        """Make directories, and write all contents beside their places. Nothing is replaced yet."""
         for number, step in self._early():
             self._guarded(number, step, self._verbs[step.do])
-        for some in in_portions(self._writes()):
+        writes = self._writes()
+        self._writing = meter("writing", "files", lambda: Total(len(writes), length(writes)))
+        for some in in_portions(writes):
             with ExitStack() as stack:
                 self._stage_all(some, stack)
 
     def take(self) -> Restored:
-        """Replace, remove, and make it last."""
+        """Replace, remove, and sync."""
         early = {number for number, _ in self._early()}
+        taken = meter("putting in place", "files", lambda: Total(len(self._steps) - len(early)))
         for number, step in enumerate(self._steps):
             if number not in early and step.path not in self._conflicts:
                 self._guarded(number, step, self._verbs[step.do])
+                taken.add(1)
         self._sync()
         if self._conflicts:
             self.clean()  # what was staged for a path that is not ours to replace
@@ -111,7 +122,7 @@ class Steps:
         return Restored(self._done, tuple(conflicts), tuple(sorted(self._kept)))
 
     def refuse_conflicts(self) -> None:
-        """`Unavailable` if `prepare` came upon something that is in its way."""
+        """Raise `Unavailable` if `prepare` found a conflict."""
         for path, why in sorted(self._conflicts.items()):
             raise Unavailable(f"{os.fsdecode(path)!r} could not be written: {why}")
 
@@ -119,7 +130,7 @@ class Steps:
         """Take `prepare` back. A directory that something was put into stays."""
         self.clean()
         for path in reversed(self._made):
-            with unless_in_the_way(path), self._beneath.directory(parent(path)) as directory:
+            with unless_in_the_way(path), self._root_dir.directory(parent(path)) as directory:
                 os.rmdir(last_name(path), dir_fd=directory)
         for _, step in self._early():
             if step.do == "open" and step.before is not None:
@@ -134,9 +145,8 @@ class Steps:
                 self._unlink_temporary(number, where)
 
     def tidy(self, others: "Steps | None" = None) -> None:
-        """See to what a process that died has left of these steps: what it had staged, and what it
-        was just about to replace or remove. What `others`, of the same restore, came upon is not
-        ours either."""
+        """Clean up what a process that died has left of these steps: what it had staged, and what
+        it was about to replace or remove. Conflicts of `others`, of the same restore, count."""
         for number, step in enumerate(self._steps):
             if step.do in (*_PUTS, "remove") and step.before is not None:
                 self._guarded(number, step, self._settle)
@@ -149,14 +159,14 @@ class Steps:
         where = step.via if step.do == "write" else parent(step.path)
         with (
             unless_in_the_way(where),
-            self._beneath.directory(where) as beside,
-            self._beneath.directory(parent(step.path)) as directory,
+            self._root_dir.directory(where) as beside,
+            self._root_dir.directory(parent(step.path)) as directory,
         ):
             change = Change(Name(last_name(step.path), directory), step.before, step.after)
             swap.settle(Name(self._aside(number), beside), change)
 
     def _unlink_temporary(self, number: int, where: bytes) -> None:
-        with unless_in_the_way(where), self._beneath.directory(where) as directory:
+        with unless_in_the_way(where), self._root_dir.directory(where) as directory:
             os.unlink(self._temporary(number), dir_fd=directory)
 
     def _early(self) -> Iterator[Numbered]:
@@ -176,7 +186,7 @@ class Steps:
         return self._prefix + b"%d" % number
 
     def _aside(self, number: int) -> bytes:
-        """The name that what is replaced or removed has for a moment."""
+        """The temporary name of a file that is replaced or removed."""
         return self._temporary(number) + b"-aside"
 
     def _guarded(self, number: int, step: Step, do: Callable[[int, Step], None]) -> None:
@@ -209,6 +219,7 @@ class Steps:
         for number, step in some:
             if number in files:
                 self._guarded(number, step, partial(self._lasts, faults[number]))
+        self._writing.add(len(some))
 
     def _lasts(self, fault: OSError | None, number: int, step: Step) -> None:
         if fault is not None:
@@ -218,23 +229,23 @@ class Steps:
     def _stage(self, fetch: Fetch, number: int, step: Step, stack: ExitStack) -> int | None:
         """A file with the content of a step, open until the stack is left; None: needs none."""
         assert step.after is not None
-        with self._beneath.directory(step.via) as directory:
+        with self._root_dir.directory(step.via) as directory:
             if step.via == parent(step.path):  # else its own directory is not there yet
-                if self._ground.is_done(step, directory):
+                if self._preconditions.is_done(step, directory):
                     return None
                 if step.before is not None:  # else something may have to be cleared away first
-                    self._ground.expect(step, directory)
+                    self._preconditions.expect(step, directory)
             return self._written(fetch, number, step, directory, stack)
 
     def _written(
         self, fetch: Fetch, number: int, step: Step, directory: int, stack: ExitStack
     ) -> int:
-        """A file in the making, with all that it shall have."""
+        """A temporary file with its content, attributes and mode."""
         assert step.after is not None
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(self._temporary(number), flags, 0o600, dir_fd=directory)
         stack.callback(os.close, file)
-        fill(file, step.after, fetch)
+        fill(file, step.after, fetch, self._writing)
         if step.before is not None and step.before.type == FILE:
             self._copy_attributes(step.path, file)
         os.fchmod(file, step.after.mode)
@@ -242,17 +253,17 @@ class Steps:
 
     def _copy_attributes(self, path: bytes, file: int) -> None:
         name = last_name(path)
-        with self._beneath.directory(parent(path)) as directory, reading(name, directory) as old:
+        with self._root_dir.directory(parent(path)) as directory, reading(name, directory) as old:
             copy_attributes(old, file)
 
     def _put_staged(self, number: int, step: Step) -> None:
-        with self._beneath.directory(parent(step.path)) as directory:
-            if self._ground.is_done(step, directory):
+        with self._root_dir.directory(parent(step.path)) as directory:
+            if self._preconditions.is_done(step, directory):
                 if number in self._staged:  # as can be if it had to be staged elsewhere
                     self._unlink_temporary(number, step.via)
                 return
-            self._ground.glance(step, directory)
-            with self._beneath.directory(step.via) as source:
+            self._preconditions.expect_stat(step, directory)
+            with self._root_dir.directory(step.via) as source:
                 self._move(number, source, step, directory)
             self._touched.add(step.via)
 
@@ -269,26 +280,26 @@ class Steps:
     def _note(self, step: Step) -> None:
         self._done += 1
         self._touched.add(parent(step.path))
-        self._ground.forget(parent(step.path))
+        self._preconditions.forget(parent(step.path))
 
     # Symlinks and links
 
     def _put_symlink(self, number: int, step: Step) -> None:
         assert step.after is not None
-        with self._beneath.directory(parent(step.path)) as directory:
-            if self._ground.is_done(step, directory):
+        with self._root_dir.directory(parent(step.path)) as directory:
+            if self._preconditions.is_done(step, directory):
                 return
-            self._ground.glance(step, directory)
+            self._preconditions.expect_stat(step, directory)
             os.symlink(step.after.target, self._temporary(number), dir_fd=directory)
             self._move(number, directory, step, directory)
 
     def _put_link(self, number: int, step: Step) -> None:
-        with self._beneath.directory(parent(step.path)) as directory:
-            if self._ground.is_done(step, directory):
+        with self._root_dir.directory(parent(step.path)) as directory:
+            if self._preconditions.is_done(step, directory):
                 return
-            self._ground.glance(step, directory)
+            self._preconditions.expect_stat(step, directory)
             temporary = self._temporary(number)
-            with self._beneath.directory(parent(step.to)) as source:
+            with self._root_dir.directory(parent(step.to)) as source:
                 if not disk_state.is_entry(last_name(step.to), source, step.after):
                     raise Unexpected(f"{os.fsdecode(step.to)!r}, its link, is not as it should be")
                 os.link(
@@ -303,10 +314,10 @@ class Steps:
 
     def _change_mode(self, number: int, step: Step) -> None:
         assert step.after is not None
-        with self._beneath.directory(parent(step.path)) as directory:
-            if self._ground.is_done(step, directory):
+        with self._root_dir.directory(parent(step.path)) as directory:
+            if self._preconditions.is_done(step, directory):
                 return
-            self._ground.expect(step, directory)
+            self._preconditions.expect(step, directory)
             with reading(last_name(step.path), directory) as file:
                 if os.fstat(file).st_nlink == 1:
                     os.fchmod(file, step.after.mode)
@@ -335,12 +346,12 @@ class Steps:
             self._touched.add(step.path)
 
     def _set_mode_of_directory(self, path: bytes, mode: int) -> None:
-        with self._beneath.directory(path) as directory:
+        with self._root_dir.directory(path) as directory:
             os.fchmod(directory, mode)
 
     def _make_directory(self, number: int, step: Step) -> None:
         """With all rights for us; it gets its own mode in the end."""
-        with self._beneath.directory(parent(step.path)) as directory:
+        with self._root_dir.directory(parent(step.path)) as directory:
             if not disk_state.is_entry(last_name(step.path), directory, step.after):
                 os.mkdir(last_name(step.path), _OPENED, dir_fd=directory)
                 self._made.append(step.path)
@@ -353,7 +364,7 @@ class Steps:
             )
             if directory is None or status is None or disk_state.is_type(status, DIRECTORY):
                 return  # done, in a restore that went on from here
-            self._ground.glance(step, directory)
+            self._preconditions.expect_stat(step, directory)
             assert step.before is not None
             change = Change(Name(last_name(step.path), directory), step.before, None)
             swap.take_away(Name(self._aside(number), directory), change)
@@ -377,12 +388,12 @@ class Steps:
 
     @contextmanager
     def _still_there(self, step: Step) -> Iterator[int | None]:
-        """The directory of something that may have gone; None if that has, or is a file by now."""
-        if not self._ground.is_by_its_name(step.path):
+        """The directory that a path lies in; None if it is gone, or is a file now."""
+        if not self._preconditions.is_by_its_name(step.path):
             yield None
             return
         try:
-            directory = self._beneath.open(parent(step.path), os.O_RDONLY | os.O_DIRECTORY)
+            directory = self._root_dir.open(parent(step.path), os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             is_replaced = any(above in self._files for above in above(step.path))
             if error.errno == errno.ENOENT or (is_replaced and error.errno in _NO_DIRECTORY):
@@ -400,7 +411,7 @@ class Steps:
 
     def _sync_directory(self, path: bytes) -> None:
         try:
-            with self._beneath.directory(path) as directory:
+            with self._root_dir.directory(path) as directory:
                 os.fsync(directory)
         except OSError as error:
             if error.errno not in IN_THE_WAY:

@@ -1,10 +1,11 @@
-"""Whether what is about to go could come back: its stored copy is read before its only good one
-is replaced or removed."""
+"""Checks that files which a restore replaces or removes could come back: their stored copies are
+read before."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import Hash
+from hardsave.progress import Total, meter
 from hardsave.workspace.entries import FILE
 from hardsave.workspace.restore.plan import Step
 from hardsave.workspace.snapshot import content
@@ -13,7 +14,7 @@ from hardsave.workspace.snapshot.content import PART_BYTES, Fetch
 _AT_ONCE = 64  # of at most `PART_BYTES` each
 
 
-def lacking(steps: Iterable[Step], fetch: Fetch) -> list[bytes]:
+def without_sound_copy(steps: Iterable[Step], fetch: Fetch) -> list[bytes]:
     """Paths of files that steps take away, and of which no sound copy is stored."""
     going = {step.path: step.before for step in steps if _loses_content(step)}
     sizes = {each.hash: each.size for each in going.values() if each and each.hash}
@@ -29,13 +30,18 @@ def _loses_content(step: Step) -> bool:
 
 def _damaged(contents: Mapping[Hash, int], fetch: Fetch) -> set[Hash]:
     """Those contents, given with their sizes, that cannot be read as a whole."""
+    checked = meter(
+        "checking copies", "files", lambda: Total(len(contents), sum(contents.values()))
+    )
     small = [address for address, size in contents.items() if size <= PART_BYTES]
-    found = {
-        address
-        for address, size in contents.items()
-        if size > PART_BYTES and not _is_whole(address, size, fetch)
-    }
+    found: set[Hash] = set()
+    for address, size in contents.items():
+        if size > PART_BYTES:
+            if not _is_whole(address, size, fetch):
+                found.add(address)
+            checked.add(1, size)
     for some in _portions(small):
+        checked.add(len(some), sum(contents[each] for each in some))
         try:
             fetch(some)
         except Corrupt:  # one of them: which?

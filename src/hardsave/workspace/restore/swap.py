@@ -1,11 +1,12 @@
-"""Replacing and removing what was looked at, and nothing else.
+"""Replaces and removes files so that nothing is lost that another program writes meanwhile.
 
-Between a last look at a file and the call that replaces it, somebody may write. So what is to go
-gets a name of ours, in one call, in which the new one takes its place; there nobody else finds it,
-and it is looked at. Only what is as expected goes for good. Anything else gets its own name back.
+Between a last look at a file and the call that replaces it, another program may write. So the old
+file gets a temporary name of ours, in the same call in which the new one takes its place; no other
+program knows that name, and there the old file is compared. If it is as expected, it is removed.
+Anything else gets its own name back.
 
-A process may die in between. What then lies aside is the new one, the old one, or what somebody
-wrote in that moment, always whole: `settle` tells them apart.
+A process may die in between. What then has the temporary name is the new file, the old one, or what
+another program wrote in that moment, always whole: `settle` tells them apart.
 """
 
 import os
@@ -33,7 +34,7 @@ class Name(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What has to lie at a place, and what shall; nothing, if it goes."""
+    """What is expected at a place, and what shall be there; None if it goes."""
 
     place: Name
     before: Entry
@@ -41,18 +42,18 @@ class Change(NamedTuple):
 
 
 def replace(staged: Name, aside: Name, change: Change) -> None:
-    """Put what is staged in its place. `Unexpected` if that holds something else than expected,
-    which stays then."""
+    """Put what is staged in its place. Raises `Unexpected` if there is something else than
+    expected, which stays then."""
     place, before, after = change
     staged.becomes(aside)
     try:
         is_done = exchange(*aside, *place)
-        if not is_done:  # this file system cannot: a moment is left in which nobody looks
+        if not is_done:  # this file system cannot: between check and rename a write would be lost
             if not disk_state.is_entry(*place, before):
                 raise Unexpected(_CHANGED)
             aside.becomes(place)
             return
-    except (OSError, Unexpected):  # after a Ctrl-C nobody knows which of the two lies there
+    except (OSError, Unexpected):  # not after a Ctrl-C: then it is unknown which of the two it is
         aside.remove()
         raise
     if not disk_state.is_entry(*aside, before):
@@ -62,7 +63,7 @@ def replace(staged: Name, aside: Name, change: Change) -> None:
 
 
 def take_away(aside: Name, change: Change) -> None:
-    """Remove what lies at a place. `Unexpected` if it is something else, which stays then."""
+    """Remove what lies at a place. Raises `Unexpected` if it is something else, which stays."""
     place, before, _ = change
     rename_to_nothing(*place, *aside)
     if not disk_state.is_entry(*aside, before):
@@ -71,7 +72,8 @@ def take_away(aside: Name, change: Change) -> None:
 
 
 def settle(aside: Name, change: Change) -> None:
-    """See to what somebody who died has left aside. `Unexpected` if it is nobody's of ours."""
+    """Clean up what a process that died has left aside. Raises `Unexpected` if another program
+    wrote it."""
     place, before, after = change
     if disk_state.look(*aside) is None:
         return
@@ -86,8 +88,8 @@ def settle(aside: Name, change: Change) -> None:
 
 
 def _given_back(aside: Name, place: Name, after: Entry) -> str:
-    """Undo an exchange. Somebody may have been quicker once more: then what is newest keeps the
-    name, and nothing is removed."""
+    """Undo an exchange. If another program has written once more, the newest file keeps the name,
+    and nothing is removed."""
     try:
         exchange(*aside, *place)
         if disk_state.is_entry(*aside, after):

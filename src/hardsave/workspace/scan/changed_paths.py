@@ -1,8 +1,7 @@
-"""What may have changed in a workspace since a scan, as plain data: what a watch tells a scan,
-or a glance at everything.
+"""What may have changed in a workspace since a scan, as plain data: from a watch or a stat check.
 
-To name too much costs time; to name too little would be a wrong snapshot. So whoever is in
-doubt names everything, and says why.
+To name too much costs time; to name too little would be a wrong snapshot. So a watch that may have
+missed something asks for a full scan, and says why.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,37 +14,37 @@ Names = frozenset[bytes]
 
 
 class Mark(NamedTuple):
-    """A moment in the life of one watch: all that it was told before then has been handed on."""
+    """A moment of one watch: all events before it have been handed to a scan."""
 
     watch: int
     moment: int
 
 
-class Lookout(Protocol):
-    """What a scan tells the watch: which directories to keep an eye on."""
+class DirectoryWatcher(Protocol):
+    """The side of a watch that a scan calls: which directories to watch."""
 
     def arm(self, path: bytes) -> bool:
         """Watch a directory from now on. True if it was not watched a moment ago: then what
         was seen of it before proves nothing."""
 
-    def looked(self, path: bytes, ignored: Sequence[bytes]) -> None:
-        """A directory was looked at; changes of these names in it need wake nobody."""
+    def scanned(self, path: bytes, ignored: Sequence[bytes]) -> None:
+        """A directory was scanned; events about these ignored names in it need no scan."""
 
     def forget(self, path: bytes) -> None:
         """A directory is not captured any more, nor is anything beneath it."""
 
 
 class Changed(NamedTuple):
-    """What may be otherwise than the scan with an earlier mark saw it.
+    """What may differ from what the scan with an earlier mark saw.
 
     `directories` have names that may have changed; None stands for every name in it, and for
     the list of names. `trees` are directories that came or went: everything beneath them may
-    be another. If `everything` has a reason, the rest does not count.
+    have changed. With a `full_scan_reason`, the rest does not count.
     """
 
-    mark: Mark | None  # None: somebody has looked, and nobody watches
-    lookout: Lookout | None
+    mark: Mark | None  # None: from a stat check, without a watch
+    watcher: DirectoryWatcher | None
     identity: tuple[int, int]  # device and inode of the root
-    everything: str = ""
+    full_scan_reason: str = ""
     directories: Mapping[bytes, Names | None] = MappingProxyType({})
     trees: frozenset[bytes] = frozenset()

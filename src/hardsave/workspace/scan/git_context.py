@@ -1,8 +1,8 @@
-"""What decides about a workspace from outside: the repository around it, the user's excludes.
+"""What git says about a workspace: the repository around it, its index, the outer ignore rules.
 
-A workspace may be a repository, lie somewhere inside one, or have none. Git's rules count from
-the repository's top down; one that ignores the whole workspace is not asked, because then
-nothing would be captured, and nobody meant that.
+A workspace may be a repository, lie somewhere inside one, or have none. Git's rules count from the
+repository's top down. Where they ignore the whole workspace they are not used, because then nothing
+would be captured.
 """
 
 import os
@@ -18,28 +18,28 @@ from hardsave.tuples import NamedTuple
 from hardsave.workspace.filesystem import stamps
 from hardsave.workspace.filesystem.bounded_read import read_path
 from hardsave.workspace.filesystem.stamps import Stamp
-from hardsave.workspace.git import config as gitconfig
-from hardsave.workspace.git import repository as gitlook
+from hardsave.workspace.git import config as git_config
+from hardsave.workspace.git import repository as git_repository
 from hardsave.workspace.git.position import GitPosition
-from hardsave.workspace.git.repository import Look
-from hardsave.workspace.ignore.outer_rules import Outside, meant
+from hardsave.workspace.git.repository import CachedRepository
+from hardsave.workspace.ignore.outer_rules import OuterRules, if_any_rule
 from hardsave.workspace.ignore.rules import RootRules
 
 _IGNORE_FILE = 4 << 20
 _ENVIRONMENT = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
 
 
-class Surroundings(NamedTuple):
-    """What a scan of a workspace needs to know of what lies around it."""
+class GitContext(NamedTuple):
+    """What a scan of a workspace needs to know of git."""
 
     rules: RootRules
     paths: Callable[[], frozenset[bytes]]  # that git tracks, relative to the workspace
     position: GitPosition | None
     is_top: bool  # whether the workspace is where the repository begins
     problem: str  # why git's index could not be read; empty if it could
-    outside: Outside = Outside()  # what the rules are made of
+    outer_rules: OuterRules = OuterRules()  # what the rules are made of
     excludes: "Excludes | None" = None  # to begin the next look with
-    repository: Look | None = None
+    repository: CachedRepository | None = None
 
     @property
     def tracked(self) -> frozenset[bytes]:
@@ -47,7 +47,7 @@ class Surroundings(NamedTuple):
 
     @property
     def tracked_key(self) -> bytes | None:
-        """The same key, the same paths. None: that cannot be told from git's index."""
+        """The same key means the same paths. None: git's index does not tell."""
         if self.position is None:
             return b""
         if self.position.own_index is None:
@@ -67,37 +67,37 @@ def look(
     root: Path,
     *,
     branches: Iterable[str] = (),
-    last: "Surroundings | None" = None,
+    last: "GitContext | None" = None,
     known_index: bytes = b"",
-) -> Surroundings:
-    """Read what surrounds a workspace. Runs nothing, writes nothing.
+) -> GitContext:
+    """Read the context of a workspace. Runs nothing, writes nothing.
 
     `branches` are those that the position holds beside its own: before a restore of another
     position, those that it would move. What the `last` look found, and is as it was, is not
-    read again; nor is an index with the key `known_index`, until somebody asks.
+    read again; an index with the key `known_index` is not parsed until its paths are needed.
     """
     top = _top(root)
     mine = _excludes(None if last is None else last.excludes)
     if top is None:
-        outside = Outside(excludes=(mine.content,))
-        return Surroundings(_rules(outside), frozenset, None, False, "", outside, mine)
+        outer_rules = OuterRules(excludes=(mine.content,))
+        return GitContext(_rules(outer_rules), frozenset, None, False, "", outer_rules, mine)
     before = None if last is None else last.repository
-    repository = gitlook.look(top, branches, before, known_index=known_index)
+    repository = git_repository.look(top, branches, before, known_index=known_index)
     is_same = last is not None and repository is before
     if last is not None and is_same and last.is_top and mine is last.excludes:
         return last
     found = repository.found
     names = [os.fsencode(name) for name in root.relative_to(top).parts]
-    outside = _outside(top, names, (mine.content, meant(found.exclude)))
-    return Surroundings(
-        rules=_rules(outside),
+    outer_rules = _outer_rules(top, names, (mine.content, if_any_rule(found.exclude)))
+    return GitContext(
+        rules=_rules(outer_rules),
         paths=last.paths
         if last is not None and is_same
-        else cache(partial(_below, outside, found.tracked)),
+        else cache(partial(_below, outer_rules, found.tracked)),
         position=found.position,
         is_top=not names,
         problem=found.problem,
-        outside=outside,
+        outer_rules=outer_rules,
         excludes=mine,
         repository=repository,
     )
@@ -109,7 +109,7 @@ def _excludes(last: Excludes | None) -> Excludes:
         return last
     start_ns = time.time_ns()
     seen: list[Path] = []
-    content = meant(gitconfig.global_excludes(os.environ, _home(), seen))
+    content = if_any_rule(git_config.global_excludes(os.environ, _home(), seen))
     taken = stamps.taken(map(os.fsencode, seen), start_ns, follows=True)
     return Excludes(environment, content, taken)
 
@@ -131,23 +131,24 @@ def _top(root: Path) -> Path | None:
     return None
 
 
-def _outside(top: Path, names: Sequence[bytes], excludes: tuple[bytes, ...]) -> Outside:
-    """What leads into the workspace; only the user's own excludes if that ignores it."""
+def _outer_rules(top: Path, names: Sequence[bytes], excludes: tuple[bytes, ...]) -> OuterRules:
+    """The rules from the repository's top down; only the user's own excludes if they ignore the
+    workspace."""
     folders = [top.joinpath(*map(os.fsdecode, names[:depth])) for depth in range(len(names))]
-    found = Outside(b"/".join(names), excludes, tuple(_patterns(each) for each in folders))
-    return found if found.rules() else Outside(found.inside, excludes[:1])
+    found = OuterRules(b"/".join(names), excludes, tuple(_patterns(each) for each in folders))
+    return found if found.rules() else OuterRules(found.inside, excludes[:1])
 
 
-def _rules(outside: Outside) -> RootRules:
-    rules = outside.rules()
+def _rules(outer_rules: OuterRules) -> RootRules:
+    rules = outer_rules.rules()
     assert rules is not None, "rules that ignore the workspace are not asked"
     return rules
 
 
 def _patterns(folder: Path) -> tuple[bytes, ...]:
     found = [read_path(folder / os.fsdecode(name), limit=_IGNORE_FILE) for name in IGNORE_FILES]
-    return tuple(meant(each.data or b"") for each in found)
+    return tuple(if_any_rule(each.data or b"") for each in found)
 
 
-def _below(outside: Outside, tracked: Callable[[], frozenset[bytes]]) -> frozenset[bytes]:
-    return outside.below(tracked())
+def _below(outer_rules: OuterRules, tracked: Callable[[], frozenset[bytes]]) -> frozenset[bytes]:
+    return outer_rules.below(tracked())

@@ -1,7 +1,8 @@
-"""What a capture loses to an ignore rule: more than it keeps is worth a word.
+"""Finds a new ignore rule that leaves out more files than it leaves in, to report it.
 
 A rule that is written between two captures leaves files out that the one before had, and nothing
-else shows it: they are ignored. Told from what the last scan saw, so a first capture says nothing.
+else shows it: they are ignored. Found by comparing with the last scan, so a first capture reports
+nothing.
 """
 
 import os
@@ -11,10 +12,10 @@ from hardsave.defaults import IGNORE_FILES
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured, joined, last_name, lies_in, parent
 from hardsave.workspace.filesystem.bounded_read import read_beneath
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.ignore import rules as ignore
 from hardsave.workspace.scan.cache import Cache
-from hardsave.workspace.scan.result import Found, Scan
+from hardsave.workspace.scan.result import FoundDirectory, Scan
 
 WHOLE = b"."
 """The path of a loss among what is not captured: that of the workspace itself."""
@@ -23,14 +24,14 @@ _MAX_IGNORE_FILE = 1 << 16  # of a longer one, the line is not looked for
 
 
 class _Ignored(NamedTuple):
-    """Something that is ignored now, and was captured before."""
+    """A path that is ignored now, and was captured before."""
 
     path: bytes
     is_dir: bool
 
 
 def loss(scan: Scan) -> NotCaptured | None:
-    """What to say if rules leave out more of what the last scan had than they leave in."""
+    """The report, if rules leave out more of what the last scan had than they leave in."""
     ignored = [each for found in scan.found for each in _newly_ignored(found)]
     if not ignored:
         return None
@@ -46,7 +47,7 @@ def loss(scan: Scan) -> NotCaptured | None:
     )
 
 
-def _newly_ignored(found: Found) -> Iterator[_Ignored]:
+def _newly_ignored(found: FoundDirectory) -> Iterator[_Ignored]:
     known = found.known
     if known is None or found.ignored is known.ignored or not found.ignored:
         return
@@ -57,7 +58,7 @@ def _newly_ignored(found: Found) -> Iterator[_Ignored]:
 
 def _files(cache: Cache) -> Mapping[bytes, int]:
     """How many files each directory had."""
-    return {path: len(cache.glimpse(path).files) for path in cache.paths()}
+    return {path: len(cache.stats(path).files) for path in cache.paths()}
 
 
 def _lost(each: _Ignored, counts: Mapping[bytes, int]) -> int:
@@ -71,12 +72,12 @@ def _lost(each: _Ignored, counts: Mapping[bytes, int]) -> int:
 
 def _rule(root: bytes, each: _Ignored) -> str:
     """The line that decides about a path: the last that matches, of the nearest ignore file."""
-    with Beneath(root) as beneath:
+    with RootDirectory(root) as root_dir:
         over: bytes | None = parent(each.path)
         while over is not None:
             for name in reversed(IGNORE_FILES):
                 where = joined(over, name)
-                content, problem = read_beneath(beneath.fd, where, limit=_MAX_IGNORE_FILE)
+                content, problem = read_beneath(root_dir.fd, where, limit=_MAX_IGNORE_FILE)
                 if problem:
                     return "a new rule"
                 if found := _line((content or b"").split(b"\n"), each, over):
@@ -88,7 +89,7 @@ def _rule(root: bytes, each: _Ignored) -> str:
 
 
 def _line(lines: list[bytes], each: _Ignored, over: bytes) -> tuple[int, bytes] | None:
-    """Its number and text; None if none is about the path, as seen from a directory above it."""
+    """The number and text of the line that matches a path; the file lies in `over`."""
     names = each.path[len(over) + 1 if over else 0 :].split(b"/")
     for number, line in reversed([*enumerate(lines, 1)]):
         rules = ignore.root_rules(exclude_files=(), patterns=(line.removeprefix(b"\xef\xbb\xbf"),))

@@ -4,45 +4,48 @@ Directories are listed only if their own stamp, or the rules above them, have ch
 the last scan; every name that was captured is looked at by `lstat`. Symlinks and mount points
 are never crossed.
 
-Kept out of here: what is left out and why (`policy`), what the last scan saw (`cache`).
+Not in here: what is left out and why (`capture_policy`), what the last scan saw (`cache`).
 """
 
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from hardsave.defaults import IGNORE_FILES
 from hardsave.errors import Misuse
+from hardsave.progress import meter
 from hardsave.tuples import NamedTuple
-from hardsave.workspace import file_names
 from hardsave.workspace.entries import IGNORED, NotCaptured, joined, parent
-from hardsave.workspace.filesystem.safe_open import Beneath
-from hardsave.workspace.git.nested_repository import UNREADABLE, Inner
+from hardsave.workspace.filesystem.safe_open import RootDirectory
+from hardsave.workspace.git.nested_repository import UNREADABLE, NestedRepository
 from hardsave.workspace.ignore.rules import RootRules, Rules
-from hardsave.workspace.scan.cache import NO_STAMP, Cache, Folder, Linked
+from hardsave.workspace.scan.cache import NO_STAMP, Cache, CachedDirectory, Linked
 from hardsave.workspace.scan.capture_policy import Exempt, Policy
 from hardsave.workspace.scan.changed_paths import Changed
 from hardsave.workspace.scan.directory_rules import DirectoryRules
 from hardsave.workspace.scan.result import (
-    Found,
+    FoundDirectory,
     Scan,
     as_known,
     changed_since,
-    keys_of,
-    stamp_of,
+    directory_stamp,
+    entry_stamps,
+    linked_of,
+    links_of,
     to_read,
     without,
 )
+from hardsave.workspace.scan.secret_names import is_worth_noting
 
 _MAX_PATTERNS = 1 << 22  # of an ignore file, in bytes
 
 
-class Given(NamedTuple):
-    """What a walk starts from."""
+class WalkInput(NamedTuple):
+    """What a walk starts with."""
 
-    beneath: Beneath
+    root_dir: RootDirectory
     start_ns: int
     rules: RootRules
     tracked: Callable[[], frozenset[bytes]]
@@ -53,8 +56,8 @@ class Given(NamedTuple):
     is_strict: bool = True  # rules that are not as they were end the walk
 
 
-class _Sorted:
-    """The names of one directory, each where it belongs."""
+class _SortedNames:
+    """The names of one directory, sorted by what becomes of them."""
 
     __slots__ = (
         "below",
@@ -77,36 +80,37 @@ class _Sorted:
 
 
 class Walk:
-    """One scan, with an explicit stack: a tree may be deeper than Python's."""
+    """One full walk, with an explicit stack: a tree may be deeper than Python's recursion limit."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: WalkInput) -> None:
         self._given = given
-        self._beneath = given.beneath
-        self._prefix = given.beneath.root.rstrip(b"/") + b"/"
+        self._root_dir = given.root_dir
+        self._prefix = given.root_dir.root.rstrip(b"/") + b"/"
         self._start_ns = given.start_ns
         self._rules = given.rules
-        self._exempt = Exempt(given.tracked, given.policy.chosen)
-        self._inner: dict[bytes, Inner] = {}  # repositories inside, by path
+        self._exempt = Exempt(given.tracked, given.policy.includes)
+        self._nested: dict[bytes, NestedRepository] = {}  # repositories inside, by path
         self._cache = given.cache
         self._policy = given.policy
         self._changed = given.changed
-        self._lookout = None if given.changed is None else given.changed.lookout
-        self._found: list[Found] = []
+        self._watcher = None if given.changed is None else given.changed.watcher
+        self._found: list[FoundDirectory] = []
         self._not_captured: list[NotCaptured] = []
         self._linked: dict[bytes, tuple[Linked, ...]] = {}
         self._total = 0
+        self._meter = meter("looking", "files")
         self._stack: list[tuple[bytes, os.stat_result, DirectoryRules, bytes]] = []
 
-    def run(self, everything: str = "") -> Scan:
-        """Look at all of it; `everything` says why, if somebody knows what changed."""
-        status = os.fstat(self._beneath.fd)
+    def run(self, full_scan_reason: str = "") -> Scan:
+        """Look at all of it; `full_scan_reason` says why, if it is known what changed."""
+        status = os.fstat(self._root_dir.fd)
         self._stack.append((b"", status, self._top_rules(), self._top_key()))
         self._walk()
         is_too_large = self._total > self._policy.max_total_bytes
         if is_too_large:
             self._drop_the_largest()
         return Scan(
-            self._beneath.root,
+            self._root_dir.root,
             self._start_ns,
             self._policy,
             self._cache,
@@ -116,9 +120,9 @@ class Walk:
             self._total,
             tracked=self._given.tracked,
             tracked_key=self._given.tracked_key,
-            inner=self._inner_keys(),
+            nested=self._nested_keys(),
             linked=self._linked,
-            everything=everything,
+            full_scan_reason=full_scan_reason,
             # Which files are the largest is a question about all of them.
             is_capped=is_too_large,
             mark=None if self._changed is None else self._changed.mark,
@@ -137,18 +141,18 @@ class Walk:
     def _visit(
         self, path: bytes, status: os.stat_result, rules: DirectoryRules, inherited: bytes
     ) -> None:
-        if self._lookout is not None and self._lookout.arm(path):
-            # What happened to it between that look and the watch, nobody will tell.
+        if self._watcher is not None and self._watcher.arm(path):
+            # No event tells what happened to it between that look and the watch.
             try:
-                status = os.lstat(self._prefix + path) if path else os.fstat(self._beneath.fd)
+                status = os.lstat(self._prefix + path) if path else os.fstat(self._root_dir.fd)
             except OSError as error:
                 self._not_readable(path, error)
                 return
-        if status.st_dev != self._beneath.device:
+        if status.st_dev != self._root_dir.device:
             self._leave_out(path, "a mount point")
             return
         known = self._cache.get(path)
-        stamp = stamp_of(status, self._start_ns)
+        stamp = directory_stamp(status, self._start_ns)
         if (
             known is None
             or not known.stamp == stamp != NO_STAMP
@@ -159,26 +163,27 @@ class Walk:
 
     # Repositories inside
 
-    def _enter_repository(self, path: bytes, known: Folder | None) -> None:
-        """What it tracks counts from here on: before anything in it is sorted."""
-        if path not in self._inner:
-            inner = self._inner[path] = Inner(self._prefix + path)
-            self._exempt.add(path, inner.tracked)
+    def _enter_repository(self, path: bytes, known: CachedDirectory | None) -> None:
+        """From here on, no ignore rule counts for what a nested repository tracks."""
+        if path not in self._nested:
+            nested = self._nested[path] = NestedRepository(self._prefix + path)
+            self._exempt.add(path, nested.tracked)
 
-    def _inner_keys(self) -> dict[bytes, bytes]:
-        return {path: each.key for path, each in self._inner.items()}
+    def _nested_keys(self) -> dict[bytes, bytes]:
+        return {path: each.key for path, each in self._nested.items()}
 
     def _unreadable(self) -> list[NotCaptured]:
         return [
             NotCaptured(joined(path, b".git/index"), UNREADABLE + each.problem)
-            for path, each in self._inner.items()
+            for path, each in self._nested.items()
             if each.problem
         ]
 
     # A directory whose list of names is as it was
 
-    def _look_again(self, path: bytes, known: Folder, rules: DirectoryRules) -> bool:
-        """False if it has to be listed after all; then nothing of it was noted."""
+    def _look_again(self, path: bytes, known: CachedDirectory, rules: DirectoryRules) -> bool:
+        """Take the list of names from the cache, and compare stamps. False if the directory has to
+        be listed after all; then nothing of it was noted."""
         if path and (b".git" in known.left_out or b".git" in known.ignored):
             self._enter_repository(path, known)
         if (known.exempt or known.ignored) and not self._is_tracked_as_before(path, known):
@@ -193,8 +198,8 @@ class Walk:
         except OSError:
             return False
         reasons = [self._reason(joined(path, name), at) for name, at in left]
-        keys = keys_of(status, below)
-        changed = changed_since(known, keys) if keys != known.keys else []
+        stamps = entry_stamps(status, below)
+        changed = changed_since(known, stamps) if stamps != known.entry_stamps else []
         if None in reasons or not all(
             self._is_still_a_file(path, known.files[at], status[at]) for at in changed
         ):
@@ -204,25 +209,25 @@ class Walk:
         self._note_linked(path, known.left_out, [at for _, at in left], is_captured=False)
         self._note(path, known.files, status)
         found = as_known(path, known)
-        found.keys, found.changed = keys, changed
+        found.entry_stamps, found.changed = stamps, changed
         if self._given.is_strict:
-            rules.expected = known.key
+            rules.expected = known.rules_key
         self._add(found, below, rules)
         return True
 
     def _reason(self, path: bytes, status: os.stat_result) -> NotCaptured | None:
-        """Why something is left out, today as before."""
+        """Why a path that was left out is left out again; None if it is not."""
         reason = self._policy.objection(path, status.st_mode, status.st_size)
         return None if reason is None else NotCaptured(path, reason)
 
-    def _is_tracked_as_before(self, path: bytes, known: Folder) -> bool:
-        """What rules and git's index together decided is decided in the same way today."""
+    def _is_tracked_as_before(self, path: bytes, known: CachedDirectory) -> bool:
+        """Whether git tracks the same of the names that rules match."""
         return all(self._exempt.holds(joined(path, name)) for name in known.exempt) and not any(
             self._exempt.holds(joined(path, name)) for name in known.ignored
         )
 
     def _is_still_a_file(self, path: bytes, name: bytes, status: os.stat_result) -> bool:
-        """Changed, but of the kind that it was, small enough, and no source of rules."""
+        """Whether a changed file is no directory now, may be captured, and is no ignore file."""
         mode = status.st_mode
         return (
             name not in IGNORE_FILES
@@ -235,7 +240,7 @@ class Walk:
     def _list(
         self,
         path: bytes,
-        known: Folder | None,
+        known: CachedDirectory | None,
         stamp: bytes,
         rules: DirectoryRules,
         inherited: bytes,
@@ -249,11 +254,11 @@ class Walk:
             self._enter_repository(path, known)
         # After a look at them: if one changes later, its stamp is not what it was then.
         rules.sources = [name for name in IGNORE_FILES if name in status]
-        names_of = _Sorted()
+        names_of = _SortedNames()
         for name, at in status.items():
             self._sort(names_of, joined(path, name), name, at, rules)
-        keys = keys_of(names_of.status, names_of.below)
-        found = Found(
+        stamps = entry_stamps(names_of.status, names_of.below)
+        found = FoundDirectory(
             path,
             known,
             stamp if is_sure else NO_STAMP,
@@ -264,22 +269,22 @@ class Walk:
             names_of.ignored,
             names_of.exempt,
             names_of.left_out,
-            keys,
-            to_read(known, names_of.files, keys),
+            stamps,
+            to_read(known, names_of.files, stamps),
         )
         self._note_ignored(path, names_of.ignored)
         self._note(path, names_of.files, names_of.status)
         self._add(found, names_of.below, rules)
 
     def _looked_at(self, path: bytes) -> tuple[dict[bytes, os.stat_result], bool]:
-        """How each name in a directory looks, and whether each that is there was looked at."""
+        """The status of each name in a directory, and whether all of them could be looked at."""
         status: dict[bytes, os.stat_result] = {}
         is_sure = True
-        with self._beneath.directory(path) as directory:
+        with self._root_dir.directory(path) as directory:
             listed = os.fsencode("\0".join(os.listdir(directory))).split(b"\0")
             for name in sorted(listed):
                 if not name or (name == b".git" and not path):
-                    continue  # git's position is read by somebody else: no secret omission
+                    continue  # `git_context` reads it: it is not left out silently
                 try:
                     status[name] = os.stat(name, dir_fd=directory, follow_symlinks=False)
                 except FileNotFoundError:
@@ -291,13 +296,13 @@ class Walk:
 
     def _sort(
         self,
-        into: "_Sorted",
+        into: "_SortedNames",
         path: bytes,
         name: bytes,
         at: os.stat_result,
         rules: DirectoryRules,
     ) -> None:
-        """Put a name where it belongs."""
+        """Decide what becomes of a name."""
         is_dir = stat.S_ISDIR(at.st_mode)
         if self._is_ignored(name, is_dir, rules):
             if not self._exempt.holds(path):
@@ -317,16 +322,19 @@ class Walk:
             into.status.append(at)
 
     def _is_ignored(self, name: bytes, is_dir: bool, rules: DirectoryRules) -> bool:
-        """The files that rules come from are captured whatever they say: so a snapshot tells
-        which rules held in it."""
+        """Ignore files are captured even if they ignore themselves: so a snapshot tells which
+        rules held in it."""
         if name in IGNORE_FILES:
             return False
         return rules.inside_ignored or rules.made().match(name, is_dir)
 
-    def _add(self, found: Found, below: list[os.stat_result], rules: DirectoryRules) -> None:
+    def _add(
+        self, found: FoundDirectory, below: list[os.stat_result], rules: DirectoryRules
+    ) -> None:
         self._found.append(found)
-        if self._lookout is not None:
-            self._lookout.looked(found.path, found.ignored)
+        self._meter.add(len(found.files))
+        if self._watcher is not None:
+            self._watcher.scanned(found.path, found.ignored)
         for name, at in zip(found.directories, below, strict=True):
             path = joined(found.path, name)
             child = self._rules_below(rules, name, path, found.exempt)
@@ -355,7 +363,7 @@ class Walk:
     def _read(self, path: bytes) -> bytes:
         """An ignore file; one that is a symlink counts as none, as it does for git."""
         try:
-            descriptor = self._beneath.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            descriptor = self._root_dir.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
             return b""
         try:
@@ -389,7 +397,7 @@ class Walk:
 
     def _note_ignored(self, path: bytes, ignored: Iterable[bytes]) -> None:
         """Name what is missed if it is gone: a restore cannot bring it back, and says so."""
-        for name in filter(file_names.is_worth_noting, ignored):
+        for name in filter(is_worth_noting, ignored):
             try:
                 status = os.lstat(self._prefix + joined(path, name))
             except OSError:
@@ -399,7 +407,7 @@ class Walk:
 
     def _not_readable(self, path: bytes, error: OSError) -> None:
         if not path:
-            where = os.fsdecode(self._beneath.root)
+            where = os.fsdecode(self._root_dir.root)
             raise Misuse(f"the workspace {where!r} cannot be listed: {error}") from error
         if error.errno != errno.ENOENT:
             self._leave_out(path, f"cannot be read: {os.strerror(error.errno or 0)}")
@@ -407,7 +415,7 @@ class Walk:
     def _drop_the_largest(self) -> None:
         """Leave out as few files as possible, the largest first, until the rest fits."""
         sizes = [
-            (found.key(at).size, found, at)
+            (found.file_stamp(at).size, found, at)
             for found in self._found
             for at in range(len(found.files))
         ]
@@ -426,25 +434,3 @@ class Walk:
                 without(found, dropped[id(found)])
                 linked = self._linked.pop(found.path, ())
                 self._linked[found.path] = tuple(x for x in linked if x.name in found.files)
-
-
-def linked_of(
-    files: Sequence[bytes], status: Sequence[os.stat_result], *, is_captured: bool = True
-) -> tuple[Linked, ...]:
-    """The files of one directory that have more than one name."""
-    return tuple(
-        [
-            Linked(files[number], (at.st_dev, at.st_ino), is_captured)
-            for number, at in enumerate(status)
-            if at[stat.ST_NLINK] > 1 and stat.S_ISREG(at.st_mode)
-        ]
-    )
-
-
-def links_of(linked: Mapping[bytes, Iterable[Linked]]) -> list[list[bytes]]:
-    """The paths of each file that was met under more than one name."""
-    paths: dict[tuple[int, int], list[bytes]] = {}
-    for directory, files in linked.items():
-        for file in [each for each in files if each.is_captured]:
-            paths.setdefault(file.inode, []).append(joined(directory, file.name))
-    return [each for each in paths.values() if len(each) > 1]

@@ -1,6 +1,6 @@
-"""From a scan to objects: files that changed are read, directories above them are written.
+"""Builds a snapshot from a scan: reads files that changed, writes directories above them.
 
-Objects are handed out in batches of bounded size, none before those it refers to, so a first
+`put` gets objects in batches of bounded size, none before those it refers to, so a first
 snapshot of a large workspace needs little memory and no long transaction. Of a directory that
 has the same names as before, only the runs are made in which something changed.
 """
@@ -11,20 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hardsave.defaults import IGNORE_FILES
 from hardsave.objects.hashing import HASH_BYTES, Hash
+from hardsave.progress import Total, meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured, joined
-from hardsave.workspace.filesystem.safe_open import Beneath, gone, refuse_what_went
+from hardsave.workspace.filesystem.safe_open import RootDirectory, gone, refuse_what_went
 from hardsave.workspace.scan.cache import (
-    KEY_BYTES,
     NO_HASH,
     NO_STAMP,
+    STAMP_BYTES,
     Cache,
-    Folder,
-    Memory,
+    CachedDirectory,
+    LastScan,
     by_directory,
 )
 from hardsave.workspace.scan.result import (
-    Found,
+    FoundDirectory,
     Scan,
     bytes_of,
     has_unproven,
@@ -33,7 +34,7 @@ from hardsave.workspace.scan.result import (
 )
 from hardsave.workspace.snapshot import directory
 from hardsave.workspace.snapshot.directory_runs import Runs
-from hardsave.workspace.snapshot.file_reader import Files, Read, read_before
+from hardsave.workspace.snapshot.file_reader import FileReader, Read, read_before
 
 BATCH_BYTES = 4 << 20
 
@@ -66,13 +67,13 @@ def snapshot(
     are simply not there, but not all of them at once.
     """
     try:
-        beneath = Beneath(scan.root)
+        root_dir = RootDirectory(scan.root)
     except OSError as error:
         raise gone(scan.root) from error
-    with beneath:
-        refuse_what_went(beneath, scan.identity)
-        taken = _Capture(scan, beneath, _Batches(put, batch_bytes), clock).run()
-        refuse_what_went(beneath, scan.identity)
+    with root_dir:
+        refuse_what_went(root_dir, scan.identity)
+        taken = _Capture(scan, root_dir, _Batches(put, batch_bytes), clock).run()
+        refuse_what_went(root_dir, scan.identity)
         return taken
 
 
@@ -102,16 +103,34 @@ class _Batches:
             self._bytes = 0
 
 
+def _to_read(scan: Scan) -> Total:
+    files = sum(len(each.changed) for each in scan.found)
+    return Total(files, sum(map(_bytes_to_read, scan.found)))
+
+
+def _bytes_to_read(found: FoundDirectory) -> int:
+    if not found.changed:
+        return 0
+    sizes, modes = sizes_and_modes(found.entry_stamps, len(found.files))
+    return sum(sizes[at] for at in found.changed if not stat.S_ISLNK(modes[at]))
+
+
 class _Capture:
     def __init__(
-        self, scan: Scan, beneath: Beneath, batches: _Batches, clock: Callable[[], int]
+        self, scan: Scan, root_dir: RootDirectory, batches: _Batches, clock: Callable[[], int]
     ) -> None:
         self._scan = scan
         self._batches = batches
-        self._reader = Files(beneath, batches.add, start_ns=scan.start_ns, clock=clock)
+        self._reader = FileReader(
+            root_dir,
+            batches.add,
+            start_ns=scan.start_ns,
+            clock=clock,
+            meter=meter("reading", "files", lambda: _to_read(scan)),
+        )
         self._trees: dict[bytes, Hash] = {}
         self._rebuilt: dict[bytes, set[bytes]] = {}  # what has another tree now, by what is above
-        self._folders: dict[bytes, Folder] = {}
+        self._folders: dict[bytes, CachedDirectory] = {}
         self._packed: dict[bytes, bytes] = {}
         self._unproven: set[bytes] = set()  # directories to look at again in any case
         self._gone: set[bytes] = set()  # files that are not captured after all
@@ -137,20 +156,20 @@ class _Capture:
         )
 
     def _tree(self, path: bytes) -> Hash | None:
-        """Of a directory: None if it is not captured."""
+        """The tree of a directory; None if it is not captured."""
         tree = self._trees.get(path)
-        if tree is None and self._scan.is_narrow and path not in self._scan.gone:
+        if tree is None and self._scan.is_incremental and path not in self._scan.gone:
             return self._scan.cache.tree(path)
         return tree
 
     def _cache(self, root: Hash) -> Cache:
-        folders: Mapping[bytes, Folder] = self._folders
+        folders: Mapping[bytes, CachedDirectory] = self._folders
         packed: Mapping[bytes, bytes] = self._packed
-        if self._scan.is_narrow:
+        if self._scan.is_incremental:
             folders, packed = self._with_what_was_kept()
-        return Cache(folders, packed, root, self._memory())
+        return Cache(folders, packed, root, self._last_scan())
 
-    def _with_what_was_kept(self) -> tuple[Mapping[bytes, Folder], Mapping[bytes, bytes]]:
+    def _with_what_was_kept(self) -> tuple[Mapping[bytes, CachedDirectory], Mapping[bytes, bytes]]:
         before, gone = self._scan.cache, self._scan.gone
         if not gone and not self._folders:
             return before.folders, before.packed
@@ -163,12 +182,12 @@ class _Capture:
             packed = {path: each for path, each in packed.items() if path not in gone}
         return folders, packed
 
-    def _memory(self) -> Memory | None:
-        """What the next scan has to know of directories that it does not look at."""
+    def _last_scan(self) -> LastScan | None:
+        """What the next incremental scan needs; None if it has to be a full one."""
         scan = self._scan
         if scan.is_capped:
             return None
-        return Memory(
+        return LastScan(
             scan.mark,
             scan.tracked,
             scan.tracked_key,
@@ -176,11 +195,11 @@ class _Capture:
             by_directory(scan.not_captured),
             scan.linked,
             frozenset(self._unproven),
-            scan.inner,
+            scan.nested,
         )
 
     def _add_root(self, address: Hash, data: bytes) -> None:
-        """If nothing changed, nothing is handed out."""
+        """If nothing changed, nothing is put."""
         if address != self._scan.cache.root:
             self._batches.add(address, data)
 
@@ -188,7 +207,7 @@ class _Capture:
         groups = [[path for path in each if path not in self._gone] for each in self._scan.links]
         return [group for group in groups if len(group) > 1]
 
-    def _directory(self, found: Found) -> None:
+    def _directory(self, found: FoundDirectory) -> None:
         known, rebuilt = found.known, self._rebuilt.get(found.path, set())
         captured = self._captured(found)
         has_same_directories = len(captured) == len(found.directories)
@@ -203,15 +222,20 @@ class _Capture:
             else:
                 self._write(found, captured, fresh)
 
-    def _captured(self, found: Found) -> Sequence[bytes]:
+    def _captured(self, found: FoundDirectory) -> Sequence[bytes]:
         """The directories in it that are captured: those that could be listed."""
         known, scan = found.known, self._scan
-        if scan.is_narrow and not scan.gone and known and found.directories is known.directories:
+        if (
+            scan.is_incremental
+            and not scan.gone
+            and known
+            and found.directories is known.directories
+        ):
             return found.directories
         return [x for x in found.directories if self._tree(joined(found.path, x)) is not None]
 
-    def _keep(self, found: Found, known: Folder) -> None:
-        """What the cache has as bytes stays bytes, unless the way to it was another one."""
+    def _keep(self, found: FoundDirectory, known: CachedDirectory) -> None:
+        """What the cache has as bytes stays bytes, unless its rules or left-out names changed."""
         path = found.path
         folder = _as_found(known, found)
         packed = self._scan.cache.packed.get(path)
@@ -222,26 +246,28 @@ class _Capture:
         else:
             self._packed[path] = packed
 
-    def _fresh(self, found: Found) -> Fresh:
+    def _fresh(self, found: FoundDirectory) -> Fresh:
         """The files that changed, as they are now; None for those that are not captured."""
         known = found.known
         fresh: Fresh = {}
         if not found.changed:
             return fresh
-        _, modes = sizes_and_modes(found.keys, len(found.files))
+        _, modes = sizes_and_modes(found.entry_stamps, len(found.files))
         for at in found.changed:
             name = found.files[at]
             if stat.S_ISLNK(modes[at]):
-                fresh[at] = self._reader.read_link(name, found.key(at))
+                fresh[at] = self._reader.read_link(name, found.file_stamp(at))
             else:
                 fresh[at] = self._reader.read(name, read_before(known, name) if known else None)
         return fresh
 
     # A directory that has the names that it had
 
-    def _rewrite(self, found: Found, known: Folder, fresh: Fresh, rebuilt: set[bytes]) -> None:
-        """Make the runs that hold what changed. All else stands in the runs that there were."""
-        folder = _with_read(_as_found(known, found), found.keys, fresh)
+    def _rewrite(
+        self, found: FoundDirectory, known: CachedDirectory, fresh: Fresh, rebuilt: set[bytes]
+    ) -> None:
+        """Write the runs in which something changed. The others stay as they are."""
+        folder = _with_read(_as_found(known, found), found.entry_stamps, fresh)
         modes = zip(known.directory_modes(), found.directory_modes(), strict=True)
         differing = {found.files[at] for at in fresh} | rebuilt
         differing |= {found.directories[at] for at, (a, b) in enumerate(modes) if a != b}
@@ -251,17 +277,17 @@ class _Capture:
             runs[number] = made.write(number, self._batches.add)
         self._list(found, folder, made.firsts(), runs)
 
-    def _runs(self, path: bytes, folder: Folder, targets: Mapping[bytes, bytes]) -> Runs:
+    def _runs(self, path: bytes, folder: CachedDirectory, targets: Mapping[bytes, bytes]) -> Runs:
         return Runs(folder, lambda name: self._tree(joined(path, name)) or NO_HASH, targets)
 
-    # Any other
+    # A directory with other names
 
-    def _write(self, found: Found, below: Sequence[bytes], fresh: Fresh) -> None:
+    def _write(self, found: FoundDirectory, below: Sequence[bytes], fresh: Fresh) -> None:
         """Make the tree of a directory from all that is in it."""
         files, targets = self._files(found, fresh)
         modes = dict(zip(found.directories, found.directory_modes(), strict=True))
         is_whole = len(files) == len(found.files) and len(below) == len(found.directories)
-        folder = Folder(
+        folder = CachedDirectory(
             found.stamp if is_whole and not _has_other_rules(found, fresh) else NO_STAMP,
             found.inherited,
             found.rules_key,
@@ -271,7 +297,8 @@ class _Capture:
             tuple(found.ignored),
             tuple(found.exempt),
             tuple(found.left_out),
-            b"".join([key for key, _ in files.values()]) + words([modes[name] for name in below]),
+            b"".join([stamp for stamp, _ in files.values()])
+            + words([modes[name] for name in below]),
             b"".join([address for _, address in files.values()]),
         )
         made = self._runs(found.path, folder, targets)
@@ -281,7 +308,7 @@ class _Capture:
         self._list(found, folder, made.firsts(), made.write_all(self._batches.add))
 
     def _files(
-        self, found: Found, fresh: Fresh
+        self, found: FoundDirectory, fresh: Fresh
     ) -> tuple[dict[bytes, tuple[bytes, Hash]], dict[bytes, bytes]]:
         """The stamps and contents of all that are captured, and the targets of symlinks."""
         known = found.known
@@ -295,41 +322,45 @@ class _Capture:
                 assert known is not None, "what is not known has changed"
                 number = numbers[name]
                 if known.file_hash(number) != NO_HASH:
-                    files[name] = known.file_key(number), known.file_hash(number)
+                    files[name] = known.file_stamp(number), known.file_hash(number)
                     continue
                 # A symlink that is as it was: where it leads, the cache does not know.
-                read = self._reader.read_link(name, found.key(at))
+                read = self._reader.read_link(name, found.file_stamp(at))
             if read is None:
                 self._gone.add(joined(found.path, name))
                 continue
-            files[name] = read.key.packed(), read.hash
+            files[name] = read.stamp.packed(), read.hash
             if read.hash == NO_HASH:
                 targets[name] = read.target
         return files, targets
 
     def _list(
-        self, found: Found, folder: Folder, firsts: Sequence[bytes], runs: list[Hash]
+        self,
+        found: FoundDirectory,
+        folder: CachedDirectory,
+        firsts: Sequence[bytes],
+        runs: list[Hash],
     ) -> None:
-        """A directory whose runs are made: its tree, and what the next scan has to know."""
+        """Write the list of a directory's runs, and note the directory for the next cache."""
         tree = directory.write_list(firsts, runs, self._batches.add)
         self._trees[found.path] = tree
         if found.known is None or found.known.tree != tree:
             above, _, name = found.path.rpartition(b"/")
             self._rebuilt.setdefault(above, set()).add(name)
         self._folders[found.path] = folder._replace(tree=tree, runs=b"".join(runs))
-        if folder.keys != found.keys:  # something changed since the scan
-            self._total += bytes_of(folder.keys, len(folder.files))
-            self._total -= bytes_of(found.keys, len(found.files))
-        if folder.stamp == NO_STAMP or has_unproven(folder.keys, len(folder.files)):
+        if folder.entry_stamps != found.entry_stamps:  # something changed since the scan
+            self._total += bytes_of(folder.entry_stamps, len(folder.files))
+            self._total -= bytes_of(found.entry_stamps, len(found.files))
+        if folder.stamp == NO_STAMP or has_unproven(folder.entry_stamps, len(folder.files)):
             self._unproven.add(found.path)
 
 
-# What is remembered of a directory
+# A directory for the next cache
 
 
-def _has_same_entries(found: Found, known: Folder, fresh: Fresh) -> bool:
-    """Whether nothing came or went, and all that is needed to write its runs is known: a cache
-    does not know where symlinks lead, and rules are looked at more closely."""
+def _has_same_entries(found: FoundDirectory, known: CachedDirectory, fresh: Fresh) -> bool:
+    """Whether nothing came or went, and the cache has all that its runs need. It does not have the
+    targets of symlinks; and a changed ignore file is left to the full way."""
     return (
         bool(known.runs)
         and tuple(found.files) == known.files
@@ -340,31 +371,30 @@ def _has_same_entries(found: Found, known: Folder, fresh: Fresh) -> bool:
     )
 
 
-def _with_read(folder: Folder, keys: bytes, fresh: Fresh) -> Folder:
-    """A directory as it is remembered, with these stamps and with what was read just now."""
-    stamps, hashes = bytearray(keys), bytearray(folder.hashes)
+def _with_read(folder: CachedDirectory, entry_stamps: bytes, fresh: Fresh) -> CachedDirectory:
+    """A cached directory with these stamps and with what was read just now."""
+    stamps, hashes = bytearray(entry_stamps), bytearray(folder.hashes)
     for at, read in fresh.items():
         assert read is not None, "then it would have other names"
-        stamps[at * KEY_BYTES : (at + 1) * KEY_BYTES] = read.key.packed()
+        stamps[at * STAMP_BYTES : (at + 1) * STAMP_BYTES] = read.stamp.packed()
         hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES] = read.hash
-    return folder._replace(keys=bytes(stamps), hashes=bytes(hashes))
+    return folder._replace(entry_stamps=bytes(stamps), hashes=bytes(hashes))
 
 
-def _as_found(known: Folder, found: Found) -> Folder:
-    """A directory with the same content, perhaps by other stamps or rules, or with other names
-    that are left out."""
+def _as_found(known: CachedDirectory, found: FoundDirectory) -> CachedDirectory:
+    """A cached directory with the stamp, the rules and the left-out names of this scan."""
     now = (found.stamp, found.inherited, found.rules_key)
     aside = (tuple(found.ignored), tuple(found.exempt), tuple(found.left_out))
     if now == known[:3] and aside == known[6:9]:
         return known
-    return Folder(*now, *known[3:6], *aside, *known[9:])
+    return CachedDirectory(*now, *known[3:6], *aside, *known[9:])
 
 
-def _has_other_rules(found: Found, fresh: Fresh) -> bool:
-    """Whether an ignore file is not the one any more that the scan went by. If its stamps are
-    too young to tell, they prove nothing to the next scan either."""
+def _has_other_rules(found: FoundDirectory, fresh: Fresh) -> bool:
+    """Whether an ignore file was changed after the scan had used it. If its stamp is too young to
+    tell, it proves nothing to the next scan either."""
     return any(
-        read is not None and read.key.ctime_ns and read.key != found.key(at)
+        read is not None and read.stamp.ctime_ns and read.stamp != found.file_stamp(at)
         for at, read in fresh.items()
         if found.files[at] in IGNORE_FILES
     )

@@ -1,5 +1,5 @@
-"""A capture: a snapshot, and what goes with it. What was left out, where git stood, and which
-ignore rules reached the workspace from outside.
+"""A capture: a snapshot with the list of what was left out, git's position, and the outer ignore
+rules.
 
 It is one object, so a checkpoint needs one address for all of its files. The snapshot's own
 address says nothing but what the files are: two captures of the same files share it.
@@ -16,11 +16,11 @@ from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.types import Types
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured
-from hardsave.workspace.git import index as gitindex
+from hardsave.workspace.git import index as git_index
 from hardsave.workspace.git.position import GitPosition
 from hardsave.workspace.git.unfinished import GitFile
 from hardsave.workspace.git.unfinished import NotCaptured as GitNotCaptured
-from hardsave.workspace.ignore.outer_rules import Outside
+from hardsave.workspace.ignore.outer_rules import OuterRules
 from hardsave.workspace.snapshot import content
 from hardsave.workspace.snapshot.content import PART_BYTES, Fetch, Put
 
@@ -29,7 +29,7 @@ _WITHOUT_REFS = 10  # parts of git's position, in captures from before its other
 
 
 class Content(NamedTuple):
-    """What is stored as a file's content."""
+    """The size and the address of a stored content."""
 
     size: int
     address: Hash
@@ -64,8 +64,8 @@ class Git(NamedTuple):
         return None if self.ref is None else self.ref.removeprefix("refs/heads/")
 
 
-class Around(NamedTuple):
-    """The rules from outside (see `Outside`), whose contents are objects of their own."""
+class StoredOuterRules(NamedTuple):
+    """The outer ignore rules, whose contents are objects of their own."""
 
     inside: bytes
     excludes: tuple[Content, ...]
@@ -82,7 +82,7 @@ class Capture(NamedTuple):
     snapshot: Hash
     not_captured: tuple[NotCaptured, ...] = ()
     git: Git | None = None
-    around: Around | None = None  # None: no rules came from outside
+    outer_rules: StoredOuterRules | None = None  # None: there were none
 
 
 # Writing
@@ -94,11 +94,13 @@ def write(capture: Capture, put: Put) -> Hash:
     files = [] if git is None else [git.own_index, git.shared_index, *git.files]
     refs = [capture.snapshot, *[each.address for each in files if each is not None]]
     body = [[list(each) for each in capture.not_captured], None if git is None else _plain(git)]
-    around = capture.around
-    if around is not None:
-        refs += [each.address for each in around.contents]
-        sizes = [[each.size for each in some] for some in (around.excludes, *around.above)]
-        body.append([around.inside, *sizes])
+    outer_rules = capture.outer_rules
+    if outer_rules is not None:
+        refs += [each.address for each in outer_rules.contents]
+        sizes = [
+            [each.size for each in some] for some in (outer_rules.excludes, *outer_rules.above)
+        ]
+        body.append([outer_rules.inside, *sizes])
     sealed = envelope.seal(envelope.CAPTURE, refs, _CODEC.encode(body))
     address = digest(sealed)
     put(address, sealed)
@@ -123,16 +125,20 @@ def write_git(at: GitPosition, put: Put) -> Git:
     )
 
 
-def write_around(outside: Outside, put: Put) -> Around | None:
+def write_outer_rules(read_outer_rules: OuterRules, put: Put) -> StoredOuterRules | None:
     """Store the contents of ignore files; None if there are none."""
 
     def stored(contents: Iterable[bytes]) -> tuple[Content, ...]:
         found = [content.of_parts(_cut(data), put) for data in contents]
         return tuple(Content(size, address) for address, size in found)
 
-    if outside.is_nothing:
+    if read_outer_rules.is_nothing:
         return None
-    return Around(outside.inside, stored(outside.excludes), tuple(map(stored, outside.above)))
+    return StoredOuterRules(
+        read_outer_rules.inside,
+        stored(read_outer_rules.excludes),
+        tuple(map(stored, read_outer_rules.above)),
+    )
 
 
 def _plain(git: Git) -> list[Any]:
@@ -162,17 +168,17 @@ def read(address: Hash, fetch: Fetch) -> Capture:
 
 
 def parsed(address: Hash, kind: int, refs: Sequence[Hash], payload: bytes) -> Capture:
-    """Take a capture apart; `Corrupt` if it is not what `write` makes."""
+    """Parse a capture; `Corrupt` if it is not what `write` makes."""
     if kind != envelope.CAPTURE or not refs:
         raise Corrupt(f"object {address.hex()} is not a capture; run verify")
     try:
-        left_out, git, *around = _CODEC.decode(payload)
+        left_out, git, *outer_rules = _CODEC.decode(payload)
         contents = iter(refs[1:])
         found = Capture(
             refs[0],
             tuple(NotCaptured(_bytes(path), _text(why)) for path, why in left_out),
             None if git is None else _git(git, contents),
-            _around(around, contents),
+            _outer_rules(outer_rules, contents),
         )
     except (TypeError, ValueError, StopIteration) as error:
         raise Corrupt(f"the capture {address.hex()} is malformed; run verify") from error
@@ -205,8 +211,8 @@ def _git(plain: list[Any], contents: Iterator[Hash]) -> Git:
     )
 
 
-def _around(last: list[Any], contents: Iterator[Hash]) -> Around | None:
-    """What stands last in the list, if anything does."""
+def _outer_rules(last: list[Any], contents: Iterator[Hash]) -> StoredOuterRules | None:
+    """The last part of a capture, if it has one."""
     if not last:
         return None
     [(inside, excludes, *above)] = last
@@ -216,7 +222,7 @@ def _around(last: list[Any], contents: Iterator[Hash]) -> Around | None:
     def stored(sizes: list[Any]) -> tuple[Content, ...]:
         return tuple([Content(_size(size), next(contents)) for size in sizes])
 
-    return Around(_bytes(inside), stored(excludes), tuple(map(stored, above)))
+    return StoredOuterRules(_bytes(inside), stored(excludes), tuple(map(stored, above)))
 
 
 def _size(value: Any) -> int:
@@ -248,15 +254,17 @@ def _bytes(value: Any) -> bytes:
     return value
 
 
-def outside(around: Around | None, fetch: Fetch) -> Outside:
-    """The rules from outside, with their contents."""
-    if around is None:
-        return Outside()
+def read_outer_rules(outer_rules: StoredOuterRules | None, fetch: Fetch) -> OuterRules:
+    """The outer ignore rules with their contents."""
+    if outer_rules is None:
+        return OuterRules()
 
     def read_all(some: Iterable[Content]) -> tuple[bytes, ...]:
         return tuple(b"".join(content.read(each.address, each.size, fetch)) for each in some)
 
-    return Outside(around.inside, read_all(around.excludes), tuple(map(read_all, around.above)))
+    return OuterRules(
+        outer_rules.inside, read_all(outer_rules.excludes), tuple(map(read_all, outer_rules.above))
+    )
 
 
 def position(git: Git, fetch: Fetch) -> GitPosition:
@@ -291,10 +299,10 @@ def tracked(git: Git | None, fetch: Fetch) -> frozenset[bytes]:
 
     def base(name: str) -> bytes:
         if at.shared_index is None:
-            raise gitindex.BadIndex("its shared index was not captured")
+            raise git_index.BadIndex("its shared index was not captured")
         return at.shared_index.data
 
     try:
-        return gitindex.paths(at.own_index, hash_name=at.hash_name, base=base)
-    except gitindex.BadIndex:
+        return git_index.paths(at.own_index, hash_name=at.hash_name, base=base)
+    except git_index.BadIndex:
         return frozenset()

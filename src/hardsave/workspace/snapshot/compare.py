@@ -30,13 +30,13 @@ class Diff(NamedTuple):
     changed: tuple[bytes, ...]  # content, mode, kind, or which files are one
 
 
-class Ward(Protocol):
-    """Keeps a comparison out of parts of the two trees."""
+class TreeFilter(Protocol):
+    """Leaves parts of the two trees out of a comparison."""
 
-    def enter(self, pair: "Pair") -> "Ward":
-        """The ward of a directory further down."""
+    def enter(self, pair: "Pair") -> "TreeFilter":
+        """The filter of a directory further down."""
 
-    def shuts(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
+    def leaves_out(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
         """Whether this entry, and all beneath it, is left out of the comparison."""
 
 
@@ -49,17 +49,17 @@ class Pair(NamedTuple):
     old_mode: int = 0o700  # the top directory's own mode is not captured
 
 
-class _Open:
-    """A ward that shuts nothing."""
+class _NoFilter:
+    """Leaves nothing out."""
 
-    def enter(self, pair: Pair) -> Ward:
+    def enter(self, pair: Pair) -> TreeFilter:
         return self
 
-    def shuts(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
+    def leaves_out(self, path: bytes, old: Entry | None, new: Entry | None) -> bool:
         return False
 
 
-OPEN: Ward = _Open()
+OPEN: TreeFilter = _NoFilter()
 
 
 def diff(old_root: Hash, new_root: Hash, fetch: Fetch) -> Diff:
@@ -78,12 +78,12 @@ def diff(old_root: Hash, new_root: Hash, fetch: Fetch) -> Diff:
 
 
 def differences(
-    old: Hash | None, new: Hash | None, fetch: Fetch, ward: Ward = OPEN
+    old: Hash | None, new: Hash | None, fetch: Fetch, tree_filter: TreeFilter = OPEN
 ) -> Iterator[Difference]:
     """Walk two trees side by side, a level at a time."""
-    level = [(Pair(b"", old, new), ward)] if old != new else []
+    level = [(Pair(b"", old, new), tree_filter)] if old != new else []
     while level:
-        following: list[tuple[Pair, Ward]] = []
+        following: list[tuple[Pair, TreeFilter]] = []
         for start in range(0, len(level), _AT_ONCE):
             some = level[start : start + _AT_ONCE]
             read = directory.read_apart([(pair.old, pair.new) for pair, _ in some], fetch)
@@ -96,19 +96,19 @@ def _compare(
     pair: Pair,
     left: tuple[Named, ...],
     right: tuple[Named, ...],
-    ward: Ward,
-    following: list[tuple[Pair, Ward]],
+    tree_filter: TreeFilter,
+    following: list[tuple[Pair, TreeFilter]],
 ) -> Iterator[Difference]:
     olds, news = dict(left), dict(right)
     for name in sorted(olds.keys() | news.keys()):
         old, new = olds.get(name), news.get(name)
         path = joined(pair.path, name)
-        if old == new or ward.shuts(path, old, new):
+        if old == new or tree_filter.leaves_out(path, old, new):
             continue
         old_tree, new_tree = _tree(old), _tree(new)
         if old_tree != new_tree:
             mode = old.mode if old is not None else 0o700
-            following.append((Pair(path, old_tree, new_tree, mode), ward))
+            following.append((Pair(path, old_tree, new_tree, mode), tree_filter))
         if old is None or new is None or _without_tree(old) != _without_tree(new):
             yield Difference(path, old, new)
 

@@ -1,4 +1,4 @@
-"""The bytes of a file as objects, and back. Memory stays flat, whatever the file's length.
+"""The bytes of a file as objects, and back. Memory stays flat, also for a large file.
 
 A file of up to `PART_BYTES` is one object. A longer one is cut every `PART_BYTES`, and the
 addresses of its parts are gathered, `FAN_OUT` at a time: what is appended to it, or changed

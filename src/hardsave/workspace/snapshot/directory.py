@@ -2,7 +2,7 @@
 
 One directory is one object. A larger one is cut into runs where a name's checksum says so,
 so that one change among 100,000 entries rewrites one run and the list of runs. What is read is
-judged before it is handed on: names that lead elsewhere or into git's own directory, wrong
+checked before it is returned: names that lead elsewhere or into git's own directory, wrong
 order, unknown types are `Corrupt`.
 """
 
@@ -129,7 +129,7 @@ def read_snapshot(root: Hash, fetch: Fetch) -> Snapshot:
 
 
 def snapshot_of(root: Hash, kind: int, refs: tuple[Hash, ...], payload: bytes) -> Snapshot:
-    """Take the root of a snapshot apart, and judge it."""
+    """Parse and check the root of a snapshot."""
     if kind != envelope.SNAPSHOT or len(refs) != 1:
         raise Corrupt(f"object {root.hex()} is not a snapshot; run verify")
     groups = payload.split(b"\0\0")
@@ -173,7 +173,7 @@ def find(tree: Hash, name: bytes, fetch: Fetch) -> Entry | None:
 
 
 class Finder:
-    """The same for whoever looks for many: each run is read and judged once."""
+    """The same for callers that look for many: each run is read and checked once."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -248,7 +248,7 @@ def _objects(wanted: Iterable[Hash], fetch: Fetch) -> Iterator[tuple[Hash, bytes
 def entries_of(
     address: Hash, kind: int, refs: tuple[Hash, ...], payload: bytes
 ) -> tuple[Named, ...]:
-    """Take a directory, or one run of it, apart, and judge it."""
+    """Parse and check a directory, or one run of it."""
     if kind != envelope.DIRECTORY or len(payload) < _COUNT.size:
         raise Corrupt(f"object {address.hex()} is not a directory; run verify")
     (count,) = _COUNT.unpack_from(payload)

@@ -1,8 +1,7 @@
 """The runs of a directory: the pieces that the object of a large one is split into.
 
-They are made from what is remembered of the directory, columns of bytes: names, hashes, sizes,
-modes. There may be a hundred thousand entries of which few have changed, so no Python object is
-made for each of them.
+They are made from the columns of the cached directory: names, hashes, sizes, modes. There may be a
+hundred thousand entries of which few have changed, so no Python object is made for each of them.
 """
 
 from bisect import bisect_left
@@ -12,23 +11,23 @@ from itertools import pairwise
 
 from hardsave.objects.hashing import HASH_BYTES, Hash
 from hardsave.workspace.entries import DIRECTORY, FILE, FILE_BITS, SYMLINK, kept_mode
-from hardsave.workspace.scan.cache import NO_HASH, Folder
+from hardsave.workspace.scan.cache import NO_HASH, CachedDirectory
 from hardsave.workspace.scan.result import sizes_and_modes
 from hardsave.workspace.snapshot import directory
 from hardsave.workspace.snapshot.content import Put
 
 
 class Runs:
-    """Those of one directory. `tree` tells the trees of the directories in it, by name;
-    `targets` are those of its symlinks."""
+    """The runs of one directory. `tree` returns the tree of a directory in it, by name; `targets`
+    are those of its symlinks."""
 
     def __init__(
-        self, folder: Folder, tree: Callable[[bytes], Hash], targets: Mapping[bytes, bytes]
+        self, folder: CachedDirectory, tree: Callable[[bytes], Hash], targets: Mapping[bytes, bytes]
     ) -> None:
         self._listed, self._starts = _layout(folder.files, folder.directories)
         self._files = folder.files
         self._hashes = folder.hashes
-        self._sizes, self._modes = sizes_and_modes(folder.keys, len(folder.files))
+        self._sizes, self._modes = sizes_and_modes(folder.entry_stamps, len(folder.files))
         self._below = dict(zip(folder.directories, folder.directory_modes(), strict=True))
         self._tree = tree
         self._targets = targets

@@ -1,7 +1,7 @@
-"""Captured files without a text: contents, names, link targets, and what git noted down.
+"""Removes a text from captures: from contents, names, link targets, and files of git.
 
 From the bottom up, so that no object is left that has it. What does not have it keeps its
-address. A content is looked at as a whole, because a text may lie across two parts of it.
+address. A content is searched as a whole, because a text may lie across two parts of it.
 
 A name that has the text gets another, and of two that become the same one is numbered. Two
 things cannot be rewritten and stay true: git's index, which is dropped if a path in it has the
@@ -16,7 +16,7 @@ from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, NotCaptu
 from hardsave.workspace.git import index
 from hardsave.workspace.git.unfinished import NotCaptured as GitNotCaptured
 from hardsave.workspace.snapshot import capture, compare, content, directory
-from hardsave.workspace.snapshot.capture import Around, Capture, Content, Git, Stored
+from hardsave.workspace.snapshot.capture import Capture, Content, Git, Stored, StoredOuterRules
 from hardsave.workspace.snapshot.content import PART_BYTES, Fetch, Put
 from hardsave.workspace.snapshot.directory import Named, Snapshot
 
@@ -24,7 +24,7 @@ _NAME_BYTES = 255  # more than that, hardly any file system takes
 _DROPPED = GitNotCaptured("index", "a text was purged that one of its paths had")
 
 
-class Rewriting:
+class TextRemoval:
     """Rewrites captures, and remembers what became of each object. `put` gets what is new, none
     before what it refers to."""
 
@@ -47,7 +47,7 @@ class Rewriting:
                 self._snapshot(was.snapshot),
                 tuple(NotCaptured(self._bytes(p), self._text(why)) for p, why in was.not_captured),
                 None if was.git is None else self._git(was.git),
-                None if was.around is None else self._around(was.around),
+                None if was.outer_rules is None else self._outer_rules(was.outer_rules),
             )
             same = now == was
             self._captures[address] = address if same else capture.write(now, self._put)
@@ -71,7 +71,7 @@ class Rewriting:
                 yield tuple(sorted(kept))
 
     def _renamed(self, top: Hash, path: bytes) -> bytes:
-        """What a path is called now."""
+        """A path with the new names."""
         tree: Hash | None = top
         names: list[bytes] = []
         for name in path.split(b"/"):
@@ -104,7 +104,7 @@ class Rewriting:
         return tree if now == list(entries) else directory.write(now, self._put)
 
     def _other_names(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Those that have the text, and names that nothing else here has."""
+        """New names for those that have the text; names that are free in this directory."""
         taken = {name for name in names if self._old not in name}
         others: dict[bytes, bytes] = {}
         for name in names:
@@ -183,11 +183,11 @@ class Rewriting:
         missed = (*now.not_captured, _DROPPED)
         return now._replace(own_index=None, shared_index=None, index_hash=b"", not_captured=missed)
 
-    def _around(self, around: Around) -> Around:
-        return Around(
-            self._bytes(around.inside),
-            self._rules(around.excludes),
-            tuple(map(self._rules, around.above)),
+    def _outer_rules(self, outer_rules: StoredOuterRules) -> StoredOuterRules:
+        return StoredOuterRules(
+            self._bytes(outer_rules.inside),
+            self._rules(outer_rules.excludes),
+            tuple(map(self._rules, outer_rules.above)),
         )
 
     def _rules(self, some: Iterable[Content]) -> tuple[Content, ...]:
@@ -199,7 +199,7 @@ class Rewriting:
         return Stored(self._text(file.path), size, address)
 
     def _is_in_index(self, git: Git) -> bool:
-        """As it lies there, or in one of its paths, which may be compressed."""
+        """Whether its bytes have the text, or one of its paths, which may be compressed."""
         for stored in (git.own_index, git.shared_index):
             if stored is None:
                 continue

@@ -1,6 +1,6 @@
-"""Objects of files that come from elsewhere: whether one is what a capture could have made.
+"""Checks objects of files that come from another store: whether a capture could have made them.
 
-The counterpart of `objects.sound`, for the kinds of this room.
+The counterpart of `objects.sound`, for the kinds of objects that `workspace` makes.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """What the kernel's events mean for a workspace, decided over plain data. Pure.
 
 `Watches` knows which number stands for which directory, `Pending` what may have changed and
-since when, and `meaning` says what an event tells. Nothing here talks to the kernel.
+since when, and `meaning` says what kind of change an event is. Nothing here calls the kernel.
 """
 
 import errno
@@ -14,7 +14,7 @@ from hardsave.workspace.watch import inotify
 MASK = (
     inotify.MODIFY
     | inotify.ATTRIB
-    | inotify.CLOSE_WRITE  # what was written through a mapping is told only here
+    | inotify.CLOSE_WRITE  # the only event for what was written through a mapping
     | inotify.MOVED_FROM
     | inotify.MOVED_TO
     | inotify.CREATE
@@ -32,14 +32,14 @@ _ENDS = inotify.DELETE_SELF | inotify.MOVE_SELF | inotify.IGNORED
 
 
 class Meaning(Enum):
-    """What an event tells about the directory that it came from."""
+    """What an event means for the directory that it came from."""
 
     CONTENT = auto()  # one name in it may hold something else, or have another mode
     NAMES = auto()  # its list of names changed, or its own mode
     TREE = auto()  # a directory in it came or went, with all that is beneath
-    ENDED = auto()  # it is somewhere else, or nowhere: its watch tells nothing any more
+    ENDED = auto()  # it was moved or removed: its watch gets no more events
     UNMOUNTED = auto()
-    OVERFLOW = auto()  # events were lost: of which directories, nobody knows
+    OVERFLOW = auto()  # events were lost, and it is unknown of which directories
 
 
 def meaning(mask: int, name: bytes) -> Meaning:
@@ -73,7 +73,7 @@ class Watches:
         return self._paths.get(number)
 
     def add(self, path: bytes, number: int) -> bytes | None:
-        """Note a watch. If it was for another path, that one is watched no longer; which?"""
+        """Note a watch. Returns the other path that it was for, if there was one."""
         displaced = self._paths.get(number)
         if displaced is not None:
             del self._numbers[displaced]
@@ -84,7 +84,7 @@ class Watches:
         return displaced if displaced != path else None
 
     def drop(self, path: bytes) -> dict[bytes, int]:
-        """Forget a directory and all beneath it; which these were, and their numbers."""
+        """Forget a directory and all beneath it. Returns their paths and numbers."""
         dropped: dict[bytes, int] = {}
         todo = [path]
         self._below.get(parent(path), set()).discard(path)
@@ -99,7 +99,7 @@ class Watches:
 
 
 class Pending:
-    """What may have changed, by the moment at which it was told."""
+    """What may have changed, by the moment of the event."""
 
     def __init__(self) -> None:
         self._directories: dict[int, dict[bytes, set[bytes] | None]] = {}
@@ -114,12 +114,12 @@ class Pending:
         self._directories.setdefault(moment, {})[path] = None
 
     def tree(self, path: bytes, moment: int) -> None:
-        """The directory above has another list of names, too."""
+        """Everything beneath a path, and the list of names of the directory above it."""
         self._trees.setdefault(moment, set()).add(path)
         self.names(parent(path), moment)
 
     def since(self, moment: int) -> tuple[dict[bytes, Names | None], Names]:
-        """What was told after a moment."""
+        """What was noted after a moment."""
         directories: dict[bytes, Names | None] = {}
         for told in [each for at, each in self._directories.items() if at > moment]:
             for path, names in told.items():
@@ -129,13 +129,13 @@ class Pending:
         return directories, frozenset().union(*trees)
 
     def forget(self, moment: int) -> None:
-        """Drop what was told up to a moment: no scan that is older will be asked about."""
+        """Drop what was noted up to a moment: no scan that is older will be asked about."""
         for told in (self._directories, self._trees):
             for at in [at for at in told if at <= moment]:
                 del told[at]
 
 
-def tell(pending: Pending, path: bytes, name: bytes, what: Meaning, moment: int) -> None:
+def note(pending: Pending, path: bytes, name: bytes, what: Meaning, moment: int) -> None:
     """Note what an event means for the directory that it came from."""
     match what:
         case Meaning.CONTENT:
@@ -145,7 +145,7 @@ def tell(pending: Pending, path: bytes, name: bytes, what: Meaning, moment: int)
         case Meaning.TREE:
             pending.names(path, moment)
             pending.tree(joined(path, name), moment)
-        case _:  # one that is elsewhere: what is there now, the directory above knows
+        case _:  # it was moved or removed: what is there now is seen in the directory above
             pending.tree(path, moment)
 
 

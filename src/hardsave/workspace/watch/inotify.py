@@ -32,7 +32,7 @@ IS_DIR = 0x4000_0000
 # How to watch
 ONLY_DIR = 0x0100_0000
 DONT_FOLLOW = 0x0200_0000
-EXCL_UNLINK = 0x0400_0000  # a file that has no name any more is nobody's business
+EXCL_UNLINK = 0x0400_0000  # no events about files that have no name any more
 
 _HEAD = struct.Struct("=iIII")  # watch, mask, cookie, length of the name
 _READ_BYTES = 256 * 1024
@@ -48,7 +48,7 @@ class Event(NamedTuple):
 
 
 def events(data: bytes) -> Iterator[Event]:
-    """What was read, taken apart."""
+    """Parse what was read."""
     at = 0
     while at < len(data):
         watch, mask, _, length = _HEAD.unpack_from(data, at)
@@ -68,7 +68,7 @@ class Source(Protocol):
         """The number of the watch. The same directory has the same number."""
 
     def remove(self, watch: int) -> None:
-        """Of a watch that is gone already, the source has told, or will."""
+        """Remove a watch; one that is gone already is fine."""
 
     def read(self) -> list[Event]:
         """What has come, or a part of it. Empty: nothing at this moment."""
@@ -77,8 +77,7 @@ class Source(Protocol):
 
 
 class Inotify:
-    """One instance of the kernel's, which puts an event into the queue inside the call that
-    makes the change."""
+    """An inotify instance. An event is queued before the call returns that made the change."""
 
     is_prompt = True
 

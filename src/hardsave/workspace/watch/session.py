@@ -1,7 +1,7 @@
-"""Uninterrupted watching: from one look at everything to the next.
+"""A watch session: uninterrupted watching, from one full scan to the next.
 
-A vigil hears what the kernel tells, and notes what may have changed. It knows no scans and
-no caches. Once it has a doubt it is of no use any more, and another one has to begin.
+It reads the kernel's events, and notes what may have changed. It knows no scans and no caches.
+Once it has a `rescan_reason` it is of no use any more: a full scan and another session follow.
 """
 
 import errno
@@ -22,12 +22,12 @@ from hardsave.workspace.watch.inotify import Event, Source
 
 _COOKIE = b".hardsave-cookie-"
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENAMETOOLONG)
-_NOWHERE = (0, 0)  # of what is not there: whatever comes will be another one
+_NOWHERE = (0, 0)  # the identity of a directory that is not there
 _cookie_numbers = itertools.count(1)
 
 
-class Vigil:
-    """What is told now is told at the present `moment`, which whoever asks moves on.
+class WatchSession:
+    """Events are noted with the present `moment`, which its owner counts up.
 
     Scans call it from any thread; everything else happens under the lock of its owner.
     """
@@ -50,13 +50,13 @@ class Vigil:
         self._watches = Watches()
         self._ignored: dict[bytes, frozenset[bytes]] = {}
         self._cookie_watch = -1
-        self._cookies_heard: set[bytes] = set()
+        self._cookies_seen: set[bytes] = set()
         self._source: Source | None = None
         self._mounts: Mounts | None = None
         self.moment = moment
         self.pending = Pending()
-        self.has_news = False
-        self.doubt = ""
+        self.has_changes = False
+        self.rescan_reason = ""
         self.identity = _identity(root)
         self._begin(open_source)
 
@@ -82,22 +82,21 @@ class Vigil:
 
     @property
     def descriptor(self) -> int | None:
-        """Readable when something is told; None if nothing will ever be."""
+        """Readable when there are events; None if there will never be any."""
         return None if self._source is None else self._source.fd
 
     @property
-    def stirs(self) -> int | None:
-        """Has something urgent when anything was mounted, anywhere; None if nobody can tell."""
-        return None if self._mounts is None else self._mounts.stirs
+    def mounts_fd(self) -> int | None:
+        """Has POLLPRI when anything was mounted, anywhere; None if this system does not tell."""
+        return None if self._mounts is None else self._mounts.change_fd
 
     @property
-    def is_blind(self) -> bool:
+    def gets_no_events(self) -> bool:
         return self._source is None
 
     @property
     def sees_root(self) -> bool:
-        """Whether the workspace itself is watched. A scan that could not open it has left nothing
-        that could be told of."""
+        """Whether the workspace itself is watched. It is not if the scan could not open it."""
         return b"" in self._watches
 
     @property
@@ -110,16 +109,16 @@ class Vigil:
         """Whether the workspace is another directory than it was, or is there again."""
         return self.identity != _identity(self._root)
 
-    def _take_doubt(self, why: str) -> None:
-        if not self.doubt:
-            self.doubt = why
+    def _require_rescan(self, why: str) -> None:
+        if not self.rescan_reason:
+            self.rescan_reason = why
             self._warn(why)
 
     def _give_up(self, why: str) -> None:
-        self._take_doubt(why)
+        self._require_rescan(why)
         self.close()
 
-    # What a scan tells
+    # Called by a scan
 
     def arm(self, path: bytes) -> bool:
         with self._lock:
@@ -139,13 +138,13 @@ class Vigil:
             return True
 
     def _not_armed(self, path: bytes, error: OSError) -> None:
-        """What is gone, or may not be read, is looked at again until it is one or the other."""
+        """A directory that is gone, or may not be read, is scanned again next time."""
         if error.errno in _NOT_THERE:
             self.pending.tree(path, self.moment)
         else:
             self._give_up(event_meaning.refusal(error))
 
-    def looked(self, path: bytes, ignored: Sequence[bytes]) -> None:
+    def scanned(self, path: bytes, ignored: Sequence[bytes]) -> None:
         with self._lock:
             if ignored:
                 self._ignored[path] = frozenset(ignored)
@@ -155,7 +154,7 @@ class Vigil:
     def forget(self, path: bytes) -> None:
         with self._lock:
             self._drop(path)
-            # If this scan is given up, the next one has to hear of it, too.
+            # If this scan is given up, the next one has to be told, too.
             self.pending.tree(path, self.moment - 1)
 
     def _drop(self, path: bytes) -> None:
@@ -164,36 +163,36 @@ class Vigil:
             if self._source is not None:
                 self._source.remove(number)
 
-    # What the kernel tells
+    # Events
 
-    def hear_all_until_now(self, answer_seconds: float) -> None:
-        """After this, there is a doubt, or everything was heard that had happened before."""
-        if self._source is None or self.doubt:
+    def read_all_until_now(self, answer_seconds: float) -> None:
+        """After this, there is a rescan reason, or all events of earlier changes were read."""
+        if self._source is None or self.rescan_reason:
             return
         if _identity(self._root) != self.identity:
-            self._take_doubt("the workspace was replaced, moved or removed")
+            self._require_rescan("the workspace was replaced, moved or removed")
         elif self.look_at_mounts():
             pass
         elif self._source.is_prompt:
-            self._hear_all(answer_seconds)
+            self._read_all(answer_seconds)
         else:
-            self._hear_up_to_a_cookie(self._source, answer_seconds)
+            self._read_up_to_a_cookie(self._source, answer_seconds)
 
     def look_at_mounts(self) -> bool:
-        """Whether there are others in the workspace: then nothing is known of what they cover."""
+        """Whether mounts in the workspace changed: then nothing is known of what they cover."""
         if self._mounts is None or not self._mounts.have_changed():
             return False
-        self._take_doubt("something in the workspace was mounted or unmounted")
+        self._require_rescan("something in the workspace was mounted or unmounted")
         return True
 
-    def _hear_all(self, answer_seconds: float) -> None:
+    def _read_all(self, answer_seconds: float) -> None:
         end = time.monotonic() + answer_seconds
-        while self.hear() and not self.doubt:
+        while self.read_events() and not self.rescan_reason:
             if time.monotonic() > end:
-                self._take_doubt("more happens at once than can be heard")
+                self._require_rescan("more happens at once than can be heard")
 
-    def _hear_up_to_a_cookie(self, source: Source, answer_seconds: float) -> None:
-        """Events come in order: what happened before the cookie is told before it."""
+    def _read_up_to_a_cookie(self, source: Source, answer_seconds: float) -> None:
+        """Events come in order: those of changes before the cookie come before its own."""
         cookie = b"%b%d-%d" % (_COOKIE, os.getpid(), next(_cookie_numbers))
         path = joined(self._cookies, cookie)
         end = time.monotonic() + answer_seconds
@@ -201,48 +200,48 @@ class Vigil:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
             _remove(path)
         except OSError as error:
-            self._take_doubt(f"no cookie can be left for the watcher: {error.strerror}")
-        while cookie not in self._cookies_heard and not self.doubt:
+            self._require_rescan(f"no cookie can be left for the watcher: {error.strerror}")
+        while cookie not in self._cookies_seen and not self.rescan_reason:
             left = end - time.monotonic()
-            if not self.hear() and not _is_readable(source.fd, left) and left <= 0:
-                self._take_doubt(f"no event came within {answer_seconds:g} seconds")
-        self._cookies_heard.clear()
+            if not self.read_events() and not _is_readable(source.fd, left) and left <= 0:
+                self._require_rescan(f"no event came within {answer_seconds:g} seconds")
+        self._cookies_seen.clear()
 
-    def hear(self) -> bool:
-        """What is in the queue. True if there was anything."""
+    def read_events(self) -> bool:
+        """Read and handle what is in the queue. True if there was anything."""
         events = [] if self._source is None else self._source.read()
         for event in events:
-            self._hear_one(event)
+            self._handle(event)
         return bool(events)
 
-    def _hear_one(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         what = event_meaning.meaning(event.mask, event.name)
         path = self._watches.path(event.watch)
         if what is Meaning.OVERFLOW:
-            self._take_doubt("more happened at once than the watcher can tell")
+            self._require_rescan("more happened at once than the watcher can tell")
         elif what is Meaning.UNMOUNTED:
-            self._take_doubt("a file system was unmounted")
+            self._require_rescan("a file system was unmounted")
         elif event.watch == self._cookie_watch:
-            self._hear_of_cookie(event.name, what)
+            self._handle_cookie(event.name, what)
         elif path == b"" and what is Meaning.ENDED:
-            self._take_doubt("the workspace was replaced, moved or removed")
+            self._require_rescan("the workspace was replaced, moved or removed")
         elif path is not None:
-            self._hear_of(path, event.name, what)
+            self._handle_change(path, event.name, what)
 
-    def _hear_of_cookie(self, name: bytes, what: Meaning) -> None:
+    def _handle_cookie(self, name: bytes, what: Meaning) -> None:
         if what is Meaning.ENDED:
-            self._take_doubt("the directory for cookies was moved or removed")
+            self._require_rescan("the directory for cookies was moved or removed")
         else:
-            self._cookies_heard.add(name)
+            self._cookies_seen.add(name)
 
-    def _hear_of(self, path: bytes, name: bytes, what: Meaning) -> None:
+    def _handle_change(self, path: bytes, name: bytes, what: Meaning) -> None:
         if what is Meaning.TREE:
             self._drop(joined(path, name))
         elif what is Meaning.ENDED:
             self._drop(path)
-        event_meaning.tell(self.pending, path, name, what, self.moment)
+        event_meaning.note(self.pending, path, name, what, self.moment)
         if what is not Meaning.CONTENT or name not in self._ignored.get(path, ()):
-            self.has_news = True
+            self.has_changes = True
 
 
 def _identity(root: bytes) -> tuple[int, int]:
@@ -257,7 +256,7 @@ def _mounts(root: bytes) -> Mounts | None:
     try:
         return Mounts(root)
     except FileNotFoundError:
-        return None  # no list of mounts: then only a full look finds what was mounted
+        return None  # no list of mounts: then only a full scan finds what was mounted
 
 
 def _is_readable(descriptor: int, seconds: float) -> bool:

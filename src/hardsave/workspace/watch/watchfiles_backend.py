@@ -1,7 +1,7 @@
-"""Watching where there is no inotify: what the watchfiles library tells, in the same words.
+"""Watching where there is no inotify: the changes of the watchfiles library, as inotify events.
 
-It watches whole trees by a thread of its own, and does not say when it has missed something.
-So what it tells only makes a scan quicker, and everything is looked at more often.
+The library watches whole trees in a thread of its own, and does not say when it has missed
+something. So its events only make a scan quicker, and full scans are more frequent.
 """
 
 import itertools
@@ -26,8 +26,7 @@ def events(
 ) -> Iterator[Event]:
     """What a change of a path means for the watched directories. Pure.
 
-    Whether something came, went or changed is not taken at its word: several changes of one
-    path may have become one.
+    The kind of a change is not relied upon: the library may have merged several changes of a path.
     """
     above, _, name = path.rpartition(b"/")
     is_dir = is_dir or path in numbers
@@ -44,7 +43,7 @@ def events(
 
 
 class Watchfiles:
-    """In the place of an inotify instance. Directories have numbers here, and cost nothing."""
+    """Takes the place of an inotify instance. To watch one more directory costs nothing."""
 
     is_prompt = False
 
@@ -103,12 +102,12 @@ class Watchfiles:
                 watch_filter=None,
                 debounce=50,
                 step=5,
-                rust_timeout=100,  # how long it takes at most to notice that it shall stop
+                rust_timeout=100,  # how long it takes at most to notice `stop_event`
                 stop_event=self._stop,
                 raise_interrupt=False,
             ):
                 self._tell([(os.fsencode(path), kind.name) for kind, path in changes])
-        finally:  # whatever ended it: from now on nothing is told
+        finally:  # also after an error: from now on no events come
             self._put([Event(-1, inotify.Q_OVERFLOW)])
 
     def _tell(self, changes: list[tuple[bytes, str]]) -> None:
@@ -129,7 +128,7 @@ class Watchfiles:
             os.write(self._tells, b"!")
 
     def _wait_until_ready(self, cookies: bytes) -> None:
-        """The library does not say from when on it watches: a file says so whose making is told."""
+        """The library does not say from when on it watches: files are made until one is noticed."""
         number = self.add(cookies, 0)
         end = time.monotonic() + _READY_SECONDS
         for probe in itertools.count():

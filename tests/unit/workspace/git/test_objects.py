@@ -124,9 +124,9 @@ def test_empty_objects_are_never_missing_but_perhaps_unwritten(repository: Repos
     ids = [id.strip() for id in empty]
     with opened(repository.root) as directory, Objects(directory) as objects:
         assert objects.missing(ids) == frozenset()
-        assert {each.kind for each in objects.unwritten(ids)} == {*kinds}
+        assert {each.kind for each in objects.missing_empty(ids)} == {*kinds}
         repository.git("hash-object", "-w", "-t", "blob", "--stdin")
-        assert [each.kind for each in objects.unwritten(ids)] == ["tree"]
+        assert [each.kind for each in objects.missing_empty(ids)] == ["tree"]
 
 
 def test_a_tree_that_holds_contents_is_one_that_git_accepts(repository: Repository) -> None:

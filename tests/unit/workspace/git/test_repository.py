@@ -10,7 +10,7 @@ import pytest
 
 from hardsave.workspace.git import position
 from hardsave.workspace.git import repository as gitlook
-from hardsave.workspace.git.repository import Look
+from hardsave.workspace.git.repository import CachedRepository
 from tests.unit.workspace import pieces
 from tests.unit.workspace.repository import Repository
 
@@ -27,11 +27,11 @@ def later() -> int:
     return time.time_ns() + 60_000_000_000
 
 
-def seen(root: Path, last: Look | None = None) -> Look:
+def seen(root: Path, last: CachedRepository | None = None) -> CachedRepository:
     return gitlook.look(root, last=last, clock=later)
 
 
-def assert_is_true(found: Look) -> None:
+def assert_is_true(found: CachedRepository) -> None:
     assert found.found.position == position.position(found.top)
     tracked = pieces.tracked_or_why(found.top)
     assert tracked is None or (found.found.tracked(), found.found.problem) == tracked
@@ -116,7 +116,7 @@ def test_a_linked_worktree_is_kept_and_its_changes_are_found(
     assert_is_true(seen(side, first))
 
 
-def test_an_index_that_was_sound_before_is_taken_apart_when_somebody_asks(
+def test_an_index_that_was_sound_before_is_parsed_when_it_is_needed(
     repository: Repository,
 ) -> None:
     known = position.position(repository.root)

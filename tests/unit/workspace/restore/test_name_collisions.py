@@ -16,7 +16,7 @@ import pytest
 from hardsave.errors import Unavailable
 from hardsave.workspace.entries import DIRECTORY, FILE, Entry
 from hardsave.workspace.restore import execution, journal
-from hardsave.workspace.restore.name_collisions import folded, twins
+from hardsave.workspace.restore.name_collisions import collisions, folded
 from hardsave.workspace.restore.plan import Groups, Step, arrange
 from hardsave.workspace.restore.steps import Steps
 from hardsave.workspace.snapshot.compare import Difference
@@ -193,11 +193,11 @@ def test_names_that_are_no_text_fold_to_themselves() -> None:
     assert folded(b"a") != folded(b"b")
 
 
-def test_twins_are_one_that_goes_and_one_that_is_made() -> None:
-    assert twins([b"src", b"src/a", b"x"], [b"Src", b"Src/a", b"y"]) == {b"src", b"Src"}
-    assert twins([b"d/a"], [b"d/A"]) == {b"d/a", b"d/A"}
-    assert twins([b"a", b"A"], []) == frozenset()
-    assert twins([b"same"], [b"same"]) == frozenset()
+def test_a_collision_is_between_one_that_goes_and_one_that_is_made() -> None:
+    assert collisions([b"src", b"src/a", b"x"], [b"Src", b"Src/a", b"y"]) == {b"src", b"Src"}
+    assert collisions([b"d/a"], [b"d/A"]) == {b"d/a", b"d/A"}
+    assert collisions([b"a", b"A"], []) == frozenset()
+    assert collisions([b"same"], [b"same"]) == frozenset()
 
 
 def test_what_goes_by_another_case_goes_first() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry
 from hardsave.workspace.restore.hard_links import Group, effective, linking
 from hardsave.workspace.restore.plan import Choice, Groups, arrange
-from hardsave.workspace.restore.requested_paths import Asked
+from hardsave.workspace.restore.requested_paths import RequestedPaths
 from hardsave.workspace.snapshot.compare import Difference
 
 ONE, TWO = Entry(FILE, 0o644, 1, b"1" * 20), Entry(FILE, 0o644, 1, b"2" * 20)
@@ -144,7 +144,7 @@ def test_what_is_fixed_is_neither_written_nor_linked(
 
 
 def chosen(*found: Difference) -> Choice:
-    return Choice(Asked(), list(found), {}, {})
+    return Choice(RequestedPaths(), list(found), {}, {})
 
 
 def test_what_lies_in_a_place_keeps_all_out_that_was_to_come_beneath_it() -> None:

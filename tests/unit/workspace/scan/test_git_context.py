@@ -8,7 +8,7 @@ import pytest
 
 from hardsave.workspace.ignore.rules import Rules
 from hardsave.workspace.scan import git_context
-from hardsave.workspace.scan.git_context import Surroundings
+from hardsave.workspace.scan.git_context import GitContext
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def put(path: Path, text: str = "") -> Path:
     return path
 
 
-def top_rules(found: Surroundings, *patterns: bytes) -> Rules:
+def top_rules(found: GitContext, *patterns: bytes) -> Rules:
     return found.rules([*patterns, b""])
 
 
@@ -115,7 +115,7 @@ def test_a_linked_worktree_and_a_broken_pointer(repository: Path, tmp_path: Path
 
 
 @pytest.fixture
-def settled(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Surroundings:
+def settled(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitContext:
     """A first look, whose stamps count as proof however young they are."""
     monkeypatch.setattr("hardsave.workspace.filesystem.stamps.may_change_unseen", lambda *_: False)
     put(tmp_path / "home/.gitconfig", "[include]\n path = more\n")
@@ -124,13 +124,13 @@ def settled(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return git_context.look(repository)
 
 
-def test_what_is_as_it_was_is_not_looked_at_again(settled: Surroundings, repository: Path) -> None:
+def test_what_is_as_it_was_is_not_looked_at_again(settled: GitContext, repository: Path) -> None:
     assert git_context.look(repository, last=settled) is settled
 
 
 @pytest.mark.parametrize("file", [".gitconfig", "more", "mine"])
 def test_the_users_excludes_are_read_again_when_any_of_their_files_changed(
-    settled: Surroundings, repository: Path, tmp_path: Path, file: str
+    settled: GitContext, repository: Path, tmp_path: Path, file: str
 ) -> None:
     texts = {".gitconfig": "", "more": "[core]\n excludesFile = ~/other\n", "mine": "*.other\n"}
     put(tmp_path / "home" / file, texts[file])
@@ -140,14 +140,14 @@ def test_the_users_excludes_are_read_again_when_any_of_their_files_changed(
 
 
 def test_another_home_has_other_excludes(
-    settled: Surroundings, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settled: GitContext, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
     found = git_context.look(repository, last=settled)
     assert not top_rules(found).match(b"x.mine", False)
 
 
-def test_a_repository_that_comes_or_goes_is_found(settled: Surroundings, repository: Path) -> None:
+def test_a_repository_that_comes_or_goes_is_found(settled: GitContext, repository: Path) -> None:
     os.rename(repository / ".git", repository / "aside")
     gone = git_context.look(repository, last=settled)
     assert gone.position is None

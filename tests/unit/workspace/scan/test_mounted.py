@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.workspace.filesystem.safe_open import Beneath
+from hardsave.workspace.filesystem.safe_open import RootDirectory
 from tests.unit.workspace.room import Room, WatchedRoom, paths_of
 from tests.unit.workspace.scan.test_scanner import captured
 
@@ -74,12 +74,12 @@ def test_a_file_that_is_mounted_over_another_is_none_of_ours(tmp_path: Path, mou
 def test_a_directory_that_is_mounted_from_the_same_disk_is_not_entered(
     tmp_path: Path, mount: Mount, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(Beneath, "few", few)
+    monkeypatch.setattr(RootDirectory, "few", few)
     (made(tmp_path / "other") / "file").write_bytes(b"elsewhere")
     made(tmp_path / "other" / "deep")
     mount(made(tmp_path / "root" / "sub"), "--bind", str(tmp_path / "other"))
     assert (tmp_path / "root" / "sub").stat().st_dev == (tmp_path / "root").stat().st_dev
-    with Beneath(os.fsencode(tmp_path / "root")) as root:
+    with RootDirectory(os.fsencode(tmp_path / "root")) as root:
         for path in (b"sub", b"sub/deep"):
             with pytest.raises(OSError, match=r".") as caught, root.directory(path):
                 pass
@@ -87,7 +87,7 @@ def test_a_directory_that_is_mounted_from_the_same_disk_is_not_entered(
 
 
 def test_what_is_mounted_or_goes_again_wakes_who_waits(tmp_path: Path, mount: Mount) -> None:
-    """The directory below was not watched meanwhile: what is done in it is told by nobody else."""
+    """The directory below was not watched meanwhile: there are no events for what is done in it."""
     place = made(tmp_path / "work" / "place")
     with WatchedRoom(tmp_path / "work", made(tmp_path / "cookies")) as room:
         room.snapshot()

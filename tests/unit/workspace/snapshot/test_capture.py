@@ -15,7 +15,7 @@ from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.git.position import GitPosition
 from hardsave.workspace.git.unfinished import GitFile
 from hardsave.workspace.git.unfinished import NotCaptured as GitNotCaptured
-from hardsave.workspace.ignore.outer_rules import Outside
+from hardsave.workspace.ignore.outer_rules import OuterRules
 from hardsave.workspace.snapshot import capture, content, directory
 from tests.unit.workspace import pieces
 
@@ -76,24 +76,24 @@ CONTENTS = st.lists(BYTES, min_size=1, max_size=2).map(tuple)
 
 
 @st.composite
-def outsides(draw: st.DrawFn) -> Outside:
+def outsides(draw: st.DrawFn) -> OuterRules:
     names = draw(st.lists(st.sampled_from([b"a", b"b"]), max_size=3))
     above = tuple(draw(CONTENTS) for _ in names) if draw(st.booleans()) else ()
-    return Outside(b"/".join(names), draw(CONTENTS), above)
+    return OuterRules(b"/".join(names), draw(CONTENTS), above)
 
 
 @settings(max_examples=60, deadline=None)
 @given(MISSED, st.none() | POSITIONS, outsides())
 def test_what_was_written_comes_back(
-    missed: tuple[NotCaptured, ...], position: GitPosition | None, outside: Outside
+    missed: tuple[NotCaptured, ...], position: GitPosition | None, outside: OuterRules
 ) -> None:
     shelf = Shelf()
     root = directory.write_empty(shelf.put)
     address = pieces.written(root, missed, position, shelf.put, outside)
     found = capture.read(address, shelf.fetch)
     assert (found.snapshot, found.not_captured) == (root, missed)
-    expected = Outside() if outside.is_nothing else outside
-    assert capture.outside(found.around, shelf.fetch) == expected
+    expected = OuterRules() if outside.is_nothing else outside
+    assert capture.read_outer_rules(found.outer_rules, shelf.fetch) == expected
     if position is None:
         assert found.git is None
     else:
@@ -122,7 +122,7 @@ def test_the_branch_is_called_by_its_short_name(shelf: Shelf) -> None:
         assert git.branch == branch
 
 
-def test_the_same_files_have_one_snapshot_whatever_goes_with_them(shelf: Shelf) -> None:
+def test_the_same_files_have_one_snapshot_also_with_another_git_position(shelf: Shelf) -> None:
     root = directory.write_empty(shelf.put)
     one = pieces.written(root, (), None, shelf.put)
     two = pieces.written(root, (NotCaptured(b"x", "why"),), None, shelf.put)

@@ -12,11 +12,11 @@ from hardsave.workspace.entries import NotCaptured
 from hardsave.workspace.git.position import GitPosition
 from hardsave.workspace.git.unfinished import GitFile
 from hardsave.workspace.git.unfinished import NotCaptured as GitNotCaptured
-from hardsave.workspace.ignore.outer_rules import Outside
+from hardsave.workspace.ignore.outer_rules import OuterRules
 from hardsave.workspace.snapshot import capture, content, directory
 from hardsave.workspace.snapshot.capture import Git, Stored
 from hardsave.workspace.snapshot.content import PART_BYTES
-from hardsave.workspace.snapshot.text_removal import Rewriting
+from hardsave.workspace.snapshot.text_removal import TextRemoval
 from tests.unit.workspace import pieces
 from tests.unit.workspace.room import Room
 
@@ -41,7 +41,7 @@ class Shelf:
     def __init__(self, room: Room) -> None:
         self.room = room
         self.made: dict[Hash, bytes] = {}
-        self.rewriting = Rewriting(OLD, NEW, room.fetch, self.made.__setitem__)
+        self.rewriting = TextRemoval(OLD, NEW, room.fetch, self.made.__setitem__)
 
     def captured(self, *missed: NotCaptured, git: GitPosition | None = None) -> Hash:
         root = self.room.snapshot().root
@@ -137,13 +137,13 @@ def test_a_large_directory_is_written_anew(room: Room) -> None:
 
 def test_rules_from_outside_are_rewritten_too(room: Room) -> None:
     shelf = Shelf(room)
-    outside = Outside(b"a/sesame", (b"sesame.log\n", b""), ((b"x\n",), (b"y\nsesame\n", b"")))
+    outside = OuterRules(b"a/sesame", (b"sesame.log\n", b""), ((b"x\n",), (b"y\nsesame\n", b"")))
     put = room.objects.__setitem__
     found = shelf.without(pieces.written(room.snapshot().root, (), None, put, outside))
-    assert capture.outside(found.around, shelf.fetch) == Outside(
+    assert capture.read_outer_rules(found.outer_rules, shelf.fetch) == OuterRules(
         b"a/[purged]", (b"[purged].log\n", b""), ((b"x\n",), (b"y\n[purged]\n", b""))
     )
-    plain = pieces.written(room.snapshot().root, (), None, put, Outside(b"a", (b"b\n",)))
+    plain = pieces.written(room.snapshot().root, (), None, put, OuterRules(b"a", (b"b\n",)))
     assert shelf.rewriting.capture(plain) == plain
 
 
@@ -216,6 +216,6 @@ def test_an_index_that_does_not_have_it_stays(room: Room) -> None:
 def test_a_stream_is_replaced_as_if_it_were_whole(pieces: list[bytes], every: int) -> None:
     data = OLD.join(pieces)
     parts = [data[at : at + every] for at in range(0, len(data), every)]
-    rewriting = Rewriting(OLD, NEW, lambda wanted: {}, lambda address, data: None)
+    rewriting = TextRemoval(OLD, NEW, lambda wanted: {}, lambda address, data: None)
     assert b"".join(rewriting._replaced(parts)) == data.replace(OLD, NEW)
     assert rewriting._has(parts) == (OLD in data)

@@ -7,12 +7,12 @@ import pytest
 
 from hardsave.workspace.filesystem import mounts
 from hardsave.workspace.scan import incremental_walk
-from hardsave.workspace.scan.cache import Memory
+from hardsave.workspace.scan.cache import LastScan
 from hardsave.workspace.scan.changed_paths import Changed, Mark
 from hardsave.workspace.watch import event_meaning, inotify
 from hardsave.workspace.watch.event_meaning import Meaning, Pending, Watches
 from hardsave.workspace.watch.inotify import Event
-from hardsave.workspace.watch.session import Vigil
+from hardsave.workspace.watch.session import WatchSession
 
 
 def test_what_the_kernel_writes_is_taken_apart() -> None:
@@ -131,7 +131,7 @@ def test_an_event_puts_in_doubt_what_it_could_be_about(
     what: Meaning, directories: dict[bytes, object], trees: set[bytes]
 ) -> None:
     pending = Pending()
-    event_meaning.tell(pending, b"a", b"n", what, 1)
+    event_meaning.note(pending, b"a", b"n", what, 1)
     told = pending.since(0)
     assert told[0] == directories
     assert told[1] == frozenset(trees)
@@ -146,20 +146,22 @@ def test_a_limit_of_the_system_is_named_with_what_to_do_about_it() -> None:
     )
 
 
-# Whether a narrow scan is enough
+# Whether an incremental scan is enough
 
 
-def changed(watch: int = 1, everything: str = "", identity: tuple[int, int] = (1, 2)) -> Changed:
-    lookout = Vigil.__new__(Vigil)
-    return Changed(Mark(watch, 5), lookout, identity, everything)
+def changed(
+    watch: int = 1, full_scan_reason: str = "", identity: tuple[int, int] = (1, 2)
+) -> Changed:
+    watcher = WatchSession.__new__(WatchSession)
+    return Changed(Mark(watch, 5), watcher, identity, full_scan_reason)
 
 
-MEMORY = Memory(Mark(1, 4), frozenset, b"", 0, {}, {}, frozenset(), {})
+MEMORY = LastScan(Mark(1, 4), frozenset, b"", 0, {}, {}, frozenset(), {})
 
 
-def test_a_narrow_scan_is_enough_for_what_the_same_watch_has_seen() -> None:
+def test_an_incremental_scan_is_enough_for_what_the_same_watch_has_seen() -> None:
     assert incremental_walk.objection(changed(), MEMORY, (1, 2)) == ""
-    assert incremental_walk.objection(changed(everything="doubt"), MEMORY, (1, 2)) == "doubt"
+    assert incremental_walk.objection(changed(full_scan_reason="doubt"), MEMORY, (1, 2)) == "doubt"
     assert "nothing is known" in incremental_walk.objection(changed(), None, (1, 2))
     assert "nothing is known" in incremental_walk.objection(changed(watch=2), MEMORY, (1, 2))
     assert "another directory" in incremental_walk.objection(changed(), MEMORY, (1, 3))
@@ -170,7 +172,7 @@ def test_what_git_begins_or_ceases_to_track_is_looked_for_on_the_way_to_it() -> 
     assert incremental_walk.above_what_differs(one, one) == set()
     assert incremental_walk.above_what_differs(one, frozenset(one)) == set()
     assert incremental_walk.above_what_differs(one, other) == {b"", b"a", b"a/b", b"e"}
-    with pytest.raises(incremental_walk.TooWide):
+    with pytest.raises(incremental_walk.FullWalkNeeded):
         incremental_walk.above_what_differs(one, frozenset({b"vendor/"}))
 
 
@@ -194,7 +196,7 @@ def test_the_mounts_under_and_in_a_workspace_are_found() -> None:
     assert points == {work, work + b"/sub\\dir"}
 
 
-def test_on_file_systems_that_others_change_nobody_is_told_all() -> None:
+def test_on_file_systems_that_other_machines_change_not_all_is_told() -> None:
     assert [mounts.tells_all(kind) for kind in ("ext4", "xfs", "tmpfs", "fuseblk", "")] == [
         True
     ] * 5

@@ -1,0 +1,172 @@
+"""Going on with an agent whose conversation was brought back: told, offered, and started.
+
+At a terminal the user is asked, and this process becomes the agent. Elsewhere the command is
+printed. Inside of an agent, which cannot be in two conversations at once, its user is told to quit
+it; under a `hardsave run` the agent is ended and started again instead.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from hardsave import Checkpoint
+from hardsave.cli.errors import Exit
+from hardsave.cli.render import wording
+from hardsave.cli.session import Session
+from hardsave.errors import Misuse, NotFound
+
+if TYPE_CHECKING:
+    from hardsave.agents.conversation import Resumption
+    from hardsave.agents.spec import AgentSpec
+
+_SHOWN = 60  # characters of a prompt
+
+
+def conversation_of(
+    session: Session,
+    one: Checkpoint,
+    timeline: str,
+    *,
+    origin: str = "rewound to",
+    workspace: str | None = None,
+    left: Checkpoint | None = None,
+) -> "Resumption | None":
+    """How to go on with the conversation of a checkpoint, on a timeline and in a workspace; None if
+    it is of no agent CLI that is known. `left` is where its user has come from."""
+    from hardsave.agents import conversation
+
+    line = session.vault.timeline(one.timeline)
+    found = conversation.resume(
+        one.state,
+        one.metadata,
+        os.environ,
+        conversation.Place(timeline, one.id, f"{origin} :{one.seq}", workspace),
+        (each.metadata for each in line.ancestors(one.id)),
+        one.created_at,
+    )
+    if found is None or left is None:
+        return found
+    return found._replace(prompt=conversation.taken_back(left.state, one.state))
+
+
+def workspace_of(session: Session, one: Checkpoint) -> str | None:
+    """Where the files of a checkpoint are by now, and so the agent that works on them."""
+    return None if one.files is None else session.moved(one.files.workspace)
+
+
+def check(session: Session, *, at_once: bool) -> None:
+    """Refuse --resume where no agent could be started, before anything is done."""
+    if at_once and not session.out.can_ask:
+        raise Misuse("--resume starts the agent at a terminal, and there is none to start it on")
+
+
+def tell(session: Session, back: "Resumption | None") -> Exit | None:
+    """Print how to go on, or why that cannot be."""
+    if back is None:
+        return None
+    if back.command is None:
+        session.out.say(f"the conversation was left as it is: {wording.shown(back.why)}")
+        return Exit.FAILED
+    if back.why:
+        session.out.say(back.why)
+    command = session.settings.invocation.from_directory(back.directory, back.command)
+    if still_open := _open_agent(back):
+        session.out.to_type(
+            f"{still_open} is still open and does not know of this: quit it, then type", command
+        )
+    else:
+        session.out.to_type("go on with", command)
+    return None
+
+
+def _open_agent(back: "Resumption") -> str:
+    """The agent that is still in the conversation that was left, as far as that can be seen: one
+    of the same kind, in the same directory; empty if there is none."""
+    from hardsave.daemon import running_agents
+
+    directory = Path(back.directory or os.getcwd())
+    found = running_agents.open_agents(directory, back.agent)
+    return ", ".join(map(str, found[:3]))
+
+
+def offer(session: Session, back: "Resumption | None", timeline: str, *, at_once: bool) -> None:
+    """Ask whether to go on now, and become the agent if so."""
+    if back is None or back.command is None:
+        return
+    if not at_once and (not session.out.can_ask or _open_agent(back)):
+        return
+    agent = _agent(back)
+    before = _command_of_run(session, timeline)
+    words = agent.started_as(before, back.session, back.prompt)
+    if shutil.which(words[0]) is None:
+        return
+    if not at_once and not _is_wanted(session, agent, back.prompt):
+        return
+    prompt = back.prompt if agent.prefills else _edited(back.prompt)
+    words = agent.started_as(before, back.session, prompt)
+    if before:
+        words = _under_run(session, timeline, words)
+    _become(session, words, back.directory)
+
+
+def _agent(back: "Resumption") -> "AgentSpec":
+    from hardsave.agents import registry
+
+    agent = registry.named(back.agent)
+    assert agent is not None  # it has made this
+    return agent
+
+
+def _is_wanted(session: Session, agent: "AgentSpec", prompt: str) -> bool:
+    if prompt:
+        session.out.say(f"taken back: {wording.line(prompt, _SHOWN)}")
+    there = ", with that prompt to edit" if prompt and agent.prefills else ""
+    answers = {"y": "yes", "n": "no"}
+    return session.out.ask(f"go on now{there}?", answers, what="rewind", default="y") == "y"
+
+
+def _edited(prompt: str) -> str:
+    """The prompt as its user wants it, on one line: Enter sends it, an empty one is none."""
+    if not prompt:
+        return ""
+    import readline  # which nothing else needs
+
+    shown = " ".join(prompt.split())
+    readline.set_startup_hook(lambda: readline.insert_text(shown))
+    try:
+        given = input("prompt: ").strip()
+    except EOFError:
+        return ""
+    finally:
+        readline.set_startup_hook()
+    return prompt if given == shown else given
+
+
+def _command_of_run(session: Session, timeline: str) -> Sequence[str]:
+    """The command of the `hardsave run` that saves on a timeline; nothing if there was none."""
+    try:
+        first = session.vault.get(f"{timeline}:1")
+    except NotFound:
+        return ()
+    found = first.metadata.get("command")
+    if not isinstance(found, Sequence) or isinstance(found, str):
+        return ()
+    return [str(word) for word in found]
+
+
+def _under_run(session: Session, timeline: str, words: Sequence[str]) -> list[str]:
+    store = ["--store", session.url] if session.settings.store else []
+    run = [sys.executable, "-P", "-m", "hardsave", "run", *store]
+    return [*run, "--timeline", timeline, "--", *words]
+
+
+def _become(session: Session, words: Sequence[str], directory: str | None) -> NoReturn:
+    from hardsave.daemon import launch
+
+    session.close()
+    if directory is not None:
+        os.chdir(directory)
+    launch.become_program(words, launch.without_coercion(os.environ))

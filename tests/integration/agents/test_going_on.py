@@ -1,0 +1,108 @@
+"""From a rewind back into the real agents: at a terminal, and from inside of them."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from hardsave.runtime.scripted import Reply, ScriptedModel
+from tests.integration.agents import test_claude_code as claude
+from tests.integration.agents import test_codex as codex
+from tests.integration.agents.stage import HARDSAVE, Stage
+from tests.integration.cli.screen import Screen
+
+needs_claude = pytest.mark.skipif(claude.CLAUDE is None, reason="Claude Code is not installed")
+needs_codex = pytest.mark.skipif(codex.CODEX is None, reason="Codex is not installed")
+
+
+def on_path(stage: Stage, program: str, name: str) -> None:
+    """As its user would have it installed."""
+    (folder := Path(stage.environment["HOME"]) / "bin").mkdir()
+    (folder / name).symlink_to(os.path.realpath(program))
+    stage.environment["PATH"] = f"{folder}:{stage.environment['PATH']}"
+
+
+def asked_first(model: ScriptedModel, prompt: str) -> str:
+    """The first request with a prompt: what the agent knew when it was told that."""
+    bodies = (each.body.get("messages") or each.body.get("input") for each in model.requests)
+    return next(words for words in map(json.dumps, bodies) if prompt in words)
+
+
+def at_shell(stage: Stage, more: dict[str, str]) -> Screen:
+    return stage.screen(["bash", "--norc", "-i"], {**more, "PS1": "$ "})
+
+
+@needs_claude
+def test_one_key_goes_on_with_claude_and_the_prompt_is_there_to_edit(tmp_path: Path) -> None:
+    stage = claude.ClaudeStage(tmp_path)
+    assert claude.CLAUDE is not None
+    on_path(stage, claude.CLAUDE, "claude")
+    stage.hardsave("init", "--yes")
+    stage.is_known_to_its_user()
+    url = "ANTHROPIC_BASE_URL"
+    script = [
+        Reply(calls=(claude.bash("echo a > a.txt", "toolu_1"),)),
+        Reply("Made a."),
+        Reply(calls=(claude.bash("rm a.txt", "toolu_2"),)),
+        Reply("Removed a."),
+    ]
+    with ScriptedModel(script) as model:
+        more = {url: model.anthropic_url}
+        first = stage.run(stage.command("make a"), more)
+        assert first.returncode == 0
+        (line,) = stage.hardsave("timelines")
+        session = line["name"].removeprefix("claude-")
+        stage.run(stage.command("--resume", session, "remove it"), more)
+        assert stage.files() == {}
+        (target,) = (
+            each for each in stage.hardsave("log") if each["description"] == "before: remove it"
+        )
+        with at_shell(stage, more) as screen:
+            screen.wait_for("$")
+            screen.type(f"{HARDSAVE} rewind :{target['seq']} --yes\n")
+            screen.wait_for("taken back: remove it")
+            screen.wait_for("go on now, with that prompt to edit?")
+            screen.type("\n")
+            screen.wait_for("Made a.")
+            screen.wait_for("remove it")
+            screen.type(" with care")
+            screen.wait_for("remove it with care")
+            screen.wait_for("Removed a.", key="\r")
+        words = asked_first(model, "remove it with care")
+    assert "Made a." in words
+    assert "toolu_2" not in words
+
+
+@needs_codex
+def test_one_key_goes_on_with_codex_and_the_prompt_is_edited_first(tmp_path: Path) -> None:
+    stage = codex.CodexStage(tmp_path)
+    assert codex.CODEX is not None
+    on_path(stage, codex.CODEX, "codex")
+    stage.hardsave("init", "--yes")
+    script = [
+        Reply(calls=(codex.shell("echo a > a.txt", "c1"),)),
+        Reply("Made a."),
+        Reply(calls=(codex.shell("rm a.txt", "call_2"),)),
+        Reply("Removed a."),
+    ]
+    with ScriptedModel(script) as model:
+        stage.configure(model.openai_url)
+        stage.run(stage.command("make a"), {})
+        (line,) = stage.hardsave("timelines")
+        session = line["name"].removeprefix("codex-")
+        stage.run(stage.command("resume", session, "remove it"), {})
+        (target,) = (
+            each for each in stage.hardsave("log") if each["description"] == "before: remove it"
+        )
+        with at_shell(stage, {}) as screen:
+            screen.wait_for("$")
+            screen.type(f"{HARDSAVE} rewind :{target['seq']} --yes\n")
+            screen.wait_for("go on now?")
+            screen.type("\n")
+            screen.wait_for("prompt: remove it")
+            screen.type(" with care\n")
+            screen.wait_for("Removed a.")
+        words = asked_first(model, "remove it with care")
+    assert "Made a." in words
+    assert "call_2" not in words
