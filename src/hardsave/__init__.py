@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.diff import Diff, FileDiff
     from hardsave.timeline.policy import Policy, Thin
     from hardsave.timeline.retention import RetentionChoice, RetentionPlan, RetentionRow
+    from hardsave.timeline.step_summary import FileCounts, StepSummary
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.checkpoint import Checkpoint
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from hardsave.vault.rollback import RolledBack
     from hardsave.vault.saving import ANY_HEAD
     from hardsave.vault.search import Hit
+    from hardsave.vault.session_list import Session
     from hardsave.vault.store import Retention, VaultStore
     from hardsave.vault.transfer import Exported, Imported
     from hardsave.vault.undo import Operation
@@ -109,6 +111,7 @@ _HOMES = {
     "hardsave.timeline.diff": ("Diff", "FileDiff"),
     "hardsave.timeline.policy": ("Policy", "Thin"),
     "hardsave.timeline.retention": ("RetentionChoice", "RetentionPlan", "RetentionRow"),
+    "hardsave.timeline.step_summary": ("FileCounts", "StepSummary"),
     "hardsave.timeline.summary": ("TimelineSummary",),
     "hardsave.vault.bisect": ("BisectTry", "Bisected"),
     "hardsave.vault.checkpoint": ("Checkpoint",),
@@ -131,6 +134,7 @@ _HOMES = {
     "hardsave.vault.rollback": ("RolledBack",),
     "hardsave.vault.saving": ("ANY_HEAD",),
     "hardsave.vault.search": ("Hit",),
+    "hardsave.vault.session_list": ("Session",),
     "hardsave.vault.store": ("Retention", "VaultStore"),
     "hardsave.vault.transfer": ("Exported", "Imported"),
     "hardsave.vault.undo": ("Operation",),
@@ -160,6 +164,7 @@ __all__ = [
     "Exported",
     "File",
     "FileChanges",
+    "FileCounts",
     "FileDiff",
     "Files",
     "Following",
@@ -202,10 +207,12 @@ __all__ = [
     "Rule",
     "Runner",
     "SaveFailed",
+    "Session",
     "StateList",
     "StateMap",
     "StatePath",
     "Stats",
+    "StepSummary",
     "StepUnknown",
     "StepsChanged",
     "Survivors",

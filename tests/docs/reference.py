@@ -71,12 +71,15 @@ PARTS = (
             ("vault/line", "Timeline"),
             ("vault/guard", "Guard"),
             ("timeline/summary", "TimelineSummary"),
+            ("vault/session_list", "Session"),
         ),
     ),
     Part(
         "Checkpoint",
         (
             ("vault/checkpoint", "Checkpoint"),
+            ("timeline/step_summary", "StepSummary"),
+            ("timeline/step_summary", "FileCounts"),
             ("objects/view", "StateMap"),
             ("objects/view", "StateList"),
             ("page", "Page"),
