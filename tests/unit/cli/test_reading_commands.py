@@ -330,7 +330,8 @@ def test_a_search_is_about_the_sessions_of_this_directory_unless_all_is_asked_fo
 
 def test_timelines_lists_them(run: Run, session_1: Path) -> None:
     ran = run("timelines")
-    assert ran.out.split()[:4] == ["session-1", "3", "checkpoints", "running"]
+    assert ran.out.split()[:3] == ["session-1", "3", "checkpoints"]
+    assert ran.out.split()[-1] == "running"
     assert run("timelines", "--json").data[0]["head"]["seq"] == 3
 
 
