@@ -98,7 +98,8 @@ def rewind(
     if ref is None:
         options = past.whole_directory(session, options, target)
     line, options = _where(session, target, options)
-    plan = line.rewind(target.id, **options.asked(), dry_run=True)
+    with session.out.busy("looking"):
+        plan = line.rewind(target.id, **options.asked(), dry_run=True)
     if not options.does_something(plan):
         return _only_conversation(session, plan, options, dry_run=dry_run, resume=resume)
     if dry_run:
