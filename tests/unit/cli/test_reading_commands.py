@@ -248,6 +248,8 @@ def test_a_store_of_which_only_the_backup_is_left_is_opened(
 def test_two_unfinished_timelines_have_to_be_told_apart(run: Run, session_1: Path) -> None:
     with hardsave.open() as vault:
         vault.timeline("session-2").save({}, workspace=".")
+        vault.timeline("session-1").save_files(".")
+        vault.timeline("session-2").save_files(".")
     for command in ("undo", "save", "rewind @"):
         ran = run(*command.split())
         assert ran.code == 2, command
@@ -260,12 +262,14 @@ def test_two_unfinished_timelines_have_to_be_told_apart(run: Run, session_1: Pat
     assert run("log", "--timeline", "session-2").code == 0
     assert run("log", "--timeline", "session-2").code == 0
     assert run("show", "session-1:2").code == 0  # needs no timeline
-    assert len(run("log", "--all", "--json").data) == 4
+    assert len(run("log", "--all", "--json").data) == 6
 
 
 def test_doctor_says_which_of_two_unfinished_timelines_to_save(run: Run, session_1: Path) -> None:
     with hardsave.open() as vault:
         vault.timeline("the second").save({}, workspace=".")
+        vault.timeline("session-1").save_files(".")
+        vault.timeline("the second").save_files(".")
     save.work(b"nonsense", os.environ)
     found = {each["what"]: each for each in run("doctor", "--json").data}["missed saves"]
     command, _, _ = found["remedy"].partition(";")
