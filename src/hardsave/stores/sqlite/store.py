@@ -259,7 +259,8 @@ class SqliteStore(Questions):
         size, copied = room.file_bytes(self.path), room.file_bytes(backup.path_of(self.path))
         # A backup is as long as its store before long: nothing has to go for what it still holds.
         share = (size + min(size, copied)) * own // every if every else 0
-        return Stats(timelines, checkpoints, objects, size + copied, own_bytes=share)
+        disk = size + copied
+        return Stats(timelines, checkpoints, objects, disk, own_bytes=share, backup_bytes=copied)
 
     def sync(self) -> None:
         """With durability "power", every commit has done so."""
