@@ -38,6 +38,7 @@ class Said(NamedTuple):
 
     state: Any  # what a timeline saves; None if there is no conversation
     about: Mapping[str, Any]  # for the checkpoint to tell
+    title: str = ""  # of its timeline, which may have one already
 
 
 class Conversation(Protocol):
@@ -309,7 +310,11 @@ class Recorder:
                     break
                 with suppress(Conflict):  # another writer has moved the head meanwhile
                     return self._line.save(
-                        said.state, workspace=self._workspace, expect=head, **about
+                        said.state,
+                        workspace=self._workspace,
+                        expect=head,
+                        title=said.title,
+                        **about,
                     )
         except Exception as error:  # noqa: BLE001 # if it is about the files, they say so as well
             _log.warning("the conversation could not be saved", exc_info=True)

@@ -28,6 +28,7 @@ from hardsave.daemon.calls import CallLog, CallSource
 from hardsave.daemon.recorder import NO_CONVERSATION, NOT_SAID, Conversation, Said
 from hardsave.daemon.running_agents import Others
 from hardsave.logs import log
+from hardsave.timeline.messages import first_prompt
 from hardsave.tuples import NamedTuple
 from hardsave.vault.parts import Parts
 
@@ -128,6 +129,7 @@ class TranscriptTail:
         self._choice = Choice()
         self._told = ""  # why there is nothing, as it was said last
         self._verdicts: dict[str, bool] = {}
+        self._titles: dict[str, str] = {}  # of sessions
         self._paths: dict[str, Path] = {}
         self._next_look = 0.0
         self._looked_at, self._met_at = clock(), -math.inf
@@ -193,7 +195,15 @@ class TranscriptTail:
         self._is_saved = True
         self._judged = self._size = self._sizes[session]
         self._saved_at = self._clock()
-        return Said(self._noted(found), {"agent": self._agent.name, "session": session})
+        about = {"agent": self._agent.name, "session": session}
+        return Said(self._noted(found), about, self._title(session))
+
+    def _title(self, session: str) -> str:
+        """The first prompt of a session, once it is there."""
+        if not self._titles.get(session):
+            lines = beginning_lines(self._paths[session], _HEAD_BYTES)
+            self._titles[session] = first_prompt(self._agent.lines.messages(lines))
+        return self._titles[session]
 
     def why_unsaved(self, *, has_worked: bool) -> str:
         """Told at the end, where no hook has called and the transcript was of no use either."""

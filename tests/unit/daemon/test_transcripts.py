@@ -19,7 +19,7 @@ from hardsave.daemon import running_agents, transcripts
 from hardsave.daemon.calls import CallLog
 from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, NoMissedSaves, Recorder
 from hardsave.daemon.running_agents import Others
-from hardsave.daemon.transcripts import TranscriptTail
+from hardsave.daemon.transcripts import NOTHING_SAID, TranscriptTail
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault.parts import Parts
 
@@ -411,7 +411,7 @@ def test_once_a_hook_calls_nothing_more_is_read(stage: Stage) -> None:
     stage.write(ONE, "hello")
     calls.has_hooks = True
     assert not talk.is_due()
-    assert talk.now(None) == (None, {})
+    assert talk.now(None) == NOTHING_SAID
     assert talk.why_unsaved(has_worked=True) == ""
 
 

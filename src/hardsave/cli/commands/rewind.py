@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hardsave import Checkpoint, Rewind, Timeline, config
-from hardsave.cli import going_on
+from hardsave.cli import going_on, past
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, rewind_plan, times, wording
+from hardsave.cli.render import json_data, rewind_plan, wording
 from hardsave.cli.render.rewind_plan import RewindOptions
 from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
@@ -21,6 +21,7 @@ from hardsave.errors import HardsaveError, Misuse
 
 if TYPE_CHECKING:
     from hardsave.agents.conversation import Resumption
+    from hardsave.cli.picker.state import Action
     from hardsave.vault.restore_plan import FileChanges
 
 _NAMED = 20  # paths that a message names
@@ -87,12 +88,16 @@ def rewind(
         chosen = _picked(session, options)
         if chosen is None:
             return _nothing_done(session)
-        ref, options = chosen
+        ref, options, action = chosen
+        if action == "fork":
+            _tell_how_to_fork(session, ref)
+            return None
+        resume = resume or action == "go on"
+        yes = yes or action == "go on"  # the list has shown what happens
     target = _target(session, ref, status, before)
-    line = _timeline_of(session, target)
-    options = _with_relative_paths(
-        session, _after_a_move(session, options, line, target), line, target
-    )
+    if ref is None:
+        options = past.whole_directory(session, options, target)
+    line, options = _where(session, target, options)
     plan = line.rewind(target.id, **options.asked(), dry_run=True)
     if not options.does_something(plan):
         return _only_conversation(session, plan, options, dry_run=dry_run, resume=resume)
@@ -129,7 +134,7 @@ def _explain_interruption(session: Session, plan: Rewind) -> Iterator[None]:
         with suppress(HardsaveError):
             head = session.vault.timeline(plan.timeline).head
             if head is not None and head not in (plan.before, plan.target):
-                saved, target = (f"{one.timeline}:{one.seq}" for one in (head, plan.target))
+                saved, target = (session.ref(one) for one in (head, plan.target))
                 session.out.say(
                     f"not rewound; what was there is saved as {saved}, which @ means by now. This "
                     f"was to go to {target}"
@@ -188,7 +193,7 @@ def _newer_files(session: Session, plan: Rewind, options: RewindOptions) -> Iter
         return
     older_state = Summaries(session.vault).older_state(plan.target)
     if older_state is not None:
-        where = wording.shown(f"{older_state.timeline}:{older_state.seq}")
+        where = wording.shown(session.ref(older_state))
         yield f"what was said goes back to {where}; the files are newer, perhaps half done"
 
 
@@ -280,14 +285,44 @@ def _inside(roots: Sequence[str], path: str) -> str:
 # Where to
 
 
-def _picked(session: Session, options: RewindOptions) -> tuple[str, RewindOptions] | None:
-    """What the user chose from a list; None if nothing."""
+def _picked(session: Session, options: RewindOptions) -> "tuple[str, RewindOptions, Action] | None":
+    """What the user chose from a list, and to do with it; None if nothing."""
     if not session.out.can_ask or session.out.messages.is_dumb_terminal:
         raise Misuse("say where to: a REF such as @~1, or --status, or --before")
-    from hardsave.cli.picker.options import choose  # with all that a screen needs
+    from hardsave.cli.picker.feed import choose  # with all that a screen needs
 
-    chosen = choose(session, options.what)
-    return None if chosen is None else (chosen.id, options._replace(what=chosen.what))
+    def planned(id: str, what: rewind_plan.What) -> Rewind:
+        target = session.vault.get(id)
+        line, asked = _where(session, target, _of_the_list(options, what))
+        asked = asked._replace(tasks=asked.tasks or asked.paths is None)  # what steps did is told
+        return line.rewind(id, **asked.asked(), dry_run=True)
+
+    chosen = choose(session, options.what, planned)
+    if chosen is None:
+        return None
+    return chosen.id, _of_the_list(options, chosen.what), chosen.action
+
+
+def _tell_how_to_fork(session: Session, ref: str) -> None:
+    """A fork needs a name or a directory, which the list does not ask for."""
+    one = session.vault.get(ref)
+    session.out.hint("fork it with", "fork", session.ref(one), "DIRECTORY")
+
+
+def _of_the_list(options: RewindOptions, what: rewind_plan.What) -> RewindOptions:
+    """The list is of all sessions here, and so is what goes back, unless it was said otherwise."""
+    if what == "state":
+        return options._replace(what=what)
+    return options._replace(what=what, scope=options.scope or "everyone")
+
+
+def _where(
+    session: Session, target: Checkpoint, options: RewindOptions
+) -> tuple[Timeline, RewindOptions]:
+    """The timeline that goes back to a checkpoint, and the options as the library takes them."""
+    line = _timeline_of(session, target)
+    moved = _after_a_move(session, options, line, target)
+    return line, _with_relative_paths(session, moved, line, target)
 
 
 def _target(
@@ -298,9 +333,7 @@ def _target(
         if status is not None or before is not None:
             raise Misuse("give a REF, or --status and --before, not both")
         return session.look_up(ref)  # --timeline says which timeline goes there
-    moment = None if before is None else times.moment(before, session.now)
-    found = session.line.rewind(status=status, before=moment, what="state", dry_run=True)
-    return found.target
+    return past.target(session, status, before)
 
 
 def _timeline_of(session: Session, target: Checkpoint) -> Timeline:

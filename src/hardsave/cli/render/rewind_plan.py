@@ -61,10 +61,10 @@ def plan_lines(plan: Rewind, options: RewindOptions, now: datetime) -> "Iterator
 
     name = (f" {wording.shown(plan.target.name)}", "name") if plan.target.name else ""
     age = (f"  {times.ago(plan.target.created_at, now)}", "quiet")
-    line = (wording.shown(plan.timeline), "name")
+    line = draw.timeline(plan.timeline)
     yield draw.line("rewind ", line, " to ", draw.ref(plan.target), name, age)
     if options.moves_head(plan):
-        yield draw.line(("  state  ", "quiet"), _state(plan))
+        yield draw.line(("  state  ", "quiet"), state_change(plan))
     if plan.files is not None:
         counts = str(plan.files) if plan.files or plan.files.kept else "as they are"
         where = wording.shown(plan.files.workspace)
@@ -77,7 +77,8 @@ def plan_lines(plan: Rewind, options: RewindOptions, now: datetime) -> "Iterator
         yield from draw.rolled_back(plan.tasks)
 
 
-def _state(plan: Rewind) -> "Text":
+def state_change(plan: Rewind) -> "Text":
+    """Where the head goes, and how many messages the conversation then has."""
     from hardsave.cli.render import draw
 
     before, after = (_messages(one) for one in (plan.before, plan.target))
@@ -99,7 +100,7 @@ def done_lines(done: Rewind, options: RewindOptions) -> "Iterator[Text]":
 
     where = draw.ref(done.target)
     if options.moves_head(done):
-        yield draw.line("rewound ", (wording.shown(done.timeline), "name"), " to ", where)
+        yield draw.line("rewound ", draw.timeline(done.timeline), " to ", where)
     if done.files is not None and (done.files or done.files.kept):
         yield draw.line("files as of ", where, f": {done.files}")
         yield from draw.file_changes(done.files, limit=10)

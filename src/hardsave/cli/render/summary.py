@@ -1,11 +1,12 @@
 """What a list says about a checkpoint: its messages and files, against its parent."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hardsave import Checkpoint, Vault
+from hardsave import Checkpoint, StepSummary, Vault
 from hardsave.cli.render import changed_files, messages, wording
 from hardsave.errors import NotFound
+from hardsave.timeline import story
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import record_of
 from hardsave.vault.files import difference
@@ -20,7 +21,7 @@ class Summary(NamedTuple):
     messages: int | None
     new_messages: int
     last: str  # the beginning of the last message
-    files: dict[str, int] | None  # +, ~ and - against the parent; of a first one how many
+    files: Mapping[str, int] | None  # +, ~ and - against the parent; of a first one how many
     paths: tuple[str, ...]  # the first of these; none of a first one
     not_captured: int
     lost: str  # to an ignore rule, if that is most of the files
@@ -67,6 +68,13 @@ class Summaries:
         return None if is_same or messages.of(one.state) is None else state_origin
 
     def of(self, one: Checkpoint) -> Summary:
+        """As it was kept when it was saved; of an older checkpoint, as its state and files tell."""
+        kept = one.summary
+        if kept is None:
+            return self._computed(one)
+        return _of_kept(kept, is_root=one.parent is None)
+
+    def _computed(self, one: Checkpoint) -> Summary:
         parent = self.parent(one)
         count, last = _messages(one)
         before = _messages(parent)[0] if parent is not None and count is not None else None
@@ -80,6 +88,18 @@ class Summaries:
             not_captured=len(one.not_captured),
             lost=next((each.reason for each in one.not_captured if each.is_loss), ""),
         )
+
+
+def _of_kept(kept: StepSummary, *, is_root: bool) -> Summary:
+    return Summary(
+        messages=kept.messages,
+        new_messages=kept.new_messages,
+        last=wording.line(kept.said),
+        files=story.counts(kept, is_first=is_root),
+        paths=kept.paths,
+        not_captured=kept.not_captured,
+        lost=kept.lost,
+    )
 
 
 def _messages(one: Checkpoint) -> tuple[int | None, str]:

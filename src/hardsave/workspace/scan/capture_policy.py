@@ -4,7 +4,6 @@ files. Pure.
 Each file that is left out for such a reason is listed with it.
 """
 
-import os
 import re
 import stat
 from collections.abc import Callable, Iterable
@@ -12,11 +11,10 @@ from fnmatch import translate
 from functools import cached_property
 
 from hardsave.defaults import MAX_FILE_BYTES, MAX_TOTAL_BYTES
-from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import file_names
-from hardsave.workspace.entries import above, lies_in, parent
+from hardsave.workspace.entries import above, parent
 from hardsave.workspace.scan.secret_names import looks_secret
 
 _WILD = (b"*", b"?", b"[")
@@ -44,7 +42,7 @@ class IncludePatterns:
 
     @cached_property
     def _on_the_way(self) -> frozenset[bytes]:
-        """Directories, as far as patterns name them: a star must not lead into all there are."""
+        """Directories that lead to included paths, if the pattern names them without wildcards."""
         over = {each for pattern in self.patterns for each in above(pattern)}
         return frozenset(each for each in over if not any(mark in each for mark in _WILD))
 
@@ -68,7 +66,7 @@ class Policy(_Given):
 
     @cached_property
     def key(self) -> bytes:
-        """Changes whenever something could be left out that was not, or the other way round."""
+        """Changes whenever the policy could decide otherwise about some path."""
         parts = (*self.includes.patterns, b"", *self.own, b"%d" % self.max_file_bytes)
         return digest(b"\0".join(parts))
 
@@ -90,7 +88,7 @@ class Policy(_Given):
         return None
 
 
-DEFAULT = Policy()
+DEFAULT_POLICY = Policy()
 
 
 class Exempt:
@@ -109,7 +107,7 @@ class Exempt:
         self._nested: dict[bytes, Exempt] = {}
 
     def add(self, top: bytes, tracked: Callable[[], frozenset[bytes]]) -> None:
-        """From now on also what a repository inside tracks, by paths relative to its top."""
+        """Add what a nested repository tracks, by paths relative to its top."""
         self._nested[top + b"/"] = Exempt(tracked)
 
     @cached_property
@@ -117,7 +115,7 @@ class Exempt:
         return self._ask()
 
     def holds(self, path: bytes) -> bool:
-        """Directories count in which something tracked lies."""
+        """Whether no ignore rule counts for a path, or for a path beneath it."""
         if self._tracked and self._is_tracked(path):
             return True
         if self._nested and self._is_tracked_inside(path):
@@ -136,7 +134,7 @@ class Exempt:
 
     @cached_property
     def _directories(self) -> tuple[set[bytes], list[bytes]]:
-        """Those that something tracked lies in, and those that are tracked as a whole."""
+        """Directories with tracked paths in them, and directories that are tracked as a whole."""
         known: set[bytes] = set()
         for path in self._tracked:
             above = parent(path)
@@ -149,14 +147,3 @@ class Exempt:
 def _kind(mode: int) -> str:
     kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
-
-
-def refuse_home_directory(root: bytes, home: bytes) -> None:
-    """Raise `Misuse`: a snapshot of a whole home, or of everything, is hardly ever meant."""
-    nested = home.strip(b"/")
-    if lies_in(nested, root.strip(b"/")):
-        shown = os.fsdecode(root)
-        raise Misuse(
-            f"the workspace {shown!r} holds a whole home directory; "
-            "name a project's directory, or say that you are sure with sure=True"
-        )

@@ -95,17 +95,17 @@ class WatchSession:
         return self._source is None
 
     @property
-    def sees_root(self) -> bool:
+    def watches_root(self) -> bool:
         """Whether the workspace itself is watched. It is not if the scan could not open it."""
         return b"" in self._watches
 
     @property
-    def is_without_root(self) -> bool:
+    def has_no_root(self) -> bool:
         """Whether there is no workspace, and there was none when it began."""
         return self.identity == _NOWHERE == _identity(self._root)
 
     @property
-    def is_of_another(self) -> bool:
+    def root_was_replaced(self) -> bool:
         """Whether the workspace is another directory than it was, or is there again."""
         return self.identity != _identity(self._root)
 
@@ -138,13 +138,13 @@ class WatchSession:
             return True
 
     def _not_armed(self, path: bytes, error: OSError) -> None:
-        """What is gone, or may not be read, is looked at again until it is one or the other."""
+        """A directory that is gone, or may not be read, is scanned again next time."""
         if error.errno in _NOT_THERE:
             self.pending.tree(path, self.moment)
         else:
             self._give_up(event_meaning.refusal(error))
 
-    def looked(self, path: bytes, ignored: Sequence[bytes]) -> None:
+    def scanned(self, path: bytes, ignored: Sequence[bytes]) -> None:
         with self._lock:
             if ignored:
                 self._ignored[path] = frozenset(ignored)
@@ -256,7 +256,7 @@ def _mounts(root: bytes) -> Mounts | None:
     try:
         return Mounts(root)
     except FileNotFoundError:
-        return None  # no list of mounts: then only a full look finds what was mounted
+        return None  # no list of mounts: then only a full scan finds what was mounted
 
 
 def _is_readable(descriptor: int, seconds: float) -> bool:
