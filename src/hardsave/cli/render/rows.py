@@ -15,7 +15,7 @@ NARROW = 60  # columns of a terminal
 WIDE = 100
 PROMPT, LEFT, HEAD, BY_HAND, AUTOMATIC = ">×@●○"
 STYLES = {PROMPT: "name", LEFT: "quiet", HEAD: "head", BY_HAND: "name", AUTOMATIC: "quiet"}
-_SAYS_NOTHING = ("running", "saved")  # of a status
+_SAYS_NOTHING = ("running", "saved", "ended")  # of a status: what was done says more
 _LONGEST = 2_000  # characters of a row that goes to a file or a program
 
 
