@@ -95,8 +95,7 @@ def rewind(
         resume = resume or action == "go on"
         yes = yes or action == "go on"  # the list has shown what happens
     target = _target(session, ref, status, before)
-    if ref is None:
-        options = past.whole_directory(session, options, target)
+    options = past.whole_directory(session, options, target, is_named=ref is not None)
     line, options = _where(session, target, options)
     with session.out.busy("looking"):
         plan = line.rewind(target.id, **options.asked(), dry_run=True)
