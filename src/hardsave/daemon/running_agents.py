@@ -198,6 +198,17 @@ def is_inner(environment: Mapping[str, str], caller: int) -> bool:
     return False
 
 
+def is_below(caller: int, agent: tuple[int, int]) -> bool:
+    """Whether a hook was called by an agent that is known by its number and when it began; of a
+    caller that is not known, whether that agent is there."""
+    from hardsave.daemon.processes import above
+
+    pid, began = agent
+    if processes.started(pid) != began:
+        return False
+    return not caller or pid == caller or pid in above(caller)
+
+
 def count_agents(commands: Iterable[Sequence[str]]) -> int:
     """How many agents there are among processes that have started each other. What an agent's
     program starts under the same name, next to itself, belongs to it."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hardsave.vault.restore_plan import FileChanges
 
 _NAMED = 20  # paths that a message names
+_LISTED = 15  # checkpoints, where no list can be opened
 
 
 @command(
@@ -82,8 +83,12 @@ def rewind(
     it opens a list to choose from. With --path only these files come back, and the head stays.
     """
     options = _options(**given)
-    going_on.check(session, at_once=resume)
+    around = going_on.inside(session)
+    going_on.check(session, around, at_once=resume)
     if ref is None and status is None and before is None:
+        if around is not None:
+            _list_refs(session)
+            return None
         chosen = _picked(session, options)
         if chosen is None:
             return _nothing_done(session)
@@ -95,7 +100,8 @@ def rewind(
     )
     plan = line.rewind(target.id, **options.asked(), dry_run=True)
     if not options.does_something(plan):
-        return _only_conversation(session, plan, options, dry_run=dry_run, resume=resume)
+        around = None if dry_run else _of_same_run(around, line)
+        return _only_conversation(session, plan, options, around, dry_run=dry_run, resume=resume)
     if dry_run:
         _answer(session, plan, options, dry_run=True, is_plan=True)
         return None
@@ -105,17 +111,37 @@ def rewind(
             *_missing_repository(plan),
             *_newer_files(session, plan, options),
         )
-    if not yes and not _is_agreed(session, plan, options):
+    around = _of_same_run(around, line)
+    if not yes and not _is_agreed(session, plan, options, around):
         return _nothing_done(session)
-    with _explain_interruption(session, plan), session.out.busy("rewinding"):
+    with (
+        _leaving(around, options),
+        _explain_interruption(session, plan),
+        session.out.busy("rewinding"),
+    ):
         done = line.rewind(target.id, **options.asked())
     back = _conversation(session, done, options)
     _answer(session, done, options, dry_run=False, back=back)
     session.hint_undo(line.name)
-    failed = going_on.tell(session, back)
-    failed = tell_what_failed(session, plan.files, done.files) or failed
+    failed = tell_what_failed(session, plan.files, done.files)
+    return _go_on(session, back, line.name, failed, around, at_once=resume)
+
+
+def _go_on(
+    session: Session,
+    back: "Resumption | None",
+    timeline: str,
+    failed: Exit | None,
+    around: going_on.Inside | None,
+    *,
+    at_once: bool,
+) -> Exit | None:
+    """Say how to go on with the agent; where nothing failed, offer it, or let it be started."""
+    if failed is None and going_on.restarted(session, back, around):
+        return None
+    failed = going_on.tell(session, back) or failed
     if failed is None:
-        going_on.offer(session, back, line.name, at_once=resume)
+        going_on.offer(session, back, timeline, at_once=at_once)
     return failed
 
 
@@ -138,22 +164,26 @@ def _explain_interruption(session: Session, plan: Rewind) -> Iterator[None]:
 
 
 def _only_conversation(
-    session: Session, plan: Rewind, options: RewindOptions, *, dry_run: bool, resume: bool
+    session: Session,
+    plan: Rewind,
+    options: RewindOptions,
+    around: going_on.Inside | None,
+    *,
+    dry_run: bool,
+    resume: bool,
 ) -> Exit | None:
     """An agent that was killed may have said more than it saved: all else is there already, and
     its conversation still has to be cut. There is no question: what is there is not touched."""
-    back = None if dry_run else _conversation(session, plan, options)
+    with _leaving(around, options):
+        back = None if dry_run else _conversation(session, plan, options)
     _answer(session, plan, options, dry_run=dry_run, is_plan=back is None, back=back)
     is_there = plan.files is None or not plan.files.kept
     much = "nothing to do" if back is None else "nothing else to do"
     session.out.say(f"{much}{': it is all there already' if is_there else ''}")
-    failed = going_on.tell(session, back)
     if dry_run:
-        return failed
-    failed = tell_what_failed(session, plan.files, plan.files) or failed
-    if failed is None:
-        going_on.offer(session, back, plan.timeline, at_once=resume)
-    return failed
+        return going_on.tell(session, back)
+    failed = tell_what_failed(session, plan.files, plan.files)
+    return _go_on(session, back, plan.timeline, failed, around, at_once=resume)
 
 
 def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
@@ -277,6 +307,52 @@ def _inside(roots: Sequence[str], path: str) -> str:
     raise Misuse(f"{path!r} is not in the workspace {roots[-1]!r}")
 
 
+# Inside of an agent
+
+
+def _of_same_run(around: going_on.Inside | None, line: Timeline) -> going_on.Inside | None:
+    """The agent around this command; it is started again only if this is about its own timeline."""
+    from hardsave.daemon import running_agents
+
+    run = running_agents.run_around(os.environ)
+    is_own = run is not None and run.timeline == line.name
+    return around if around is None or is_own else around._replace(restart="")
+
+
+@contextmanager
+def _leaving(around: going_on.Inside | None, options: RewindOptions) -> Iterator[None]:
+    """Before the head is moved: hooks of the agent that is to be ended may call at any moment."""
+    if around is None or options.what == "files" or options.paths is not None:
+        yield
+        return
+    around.leave()
+    try:
+        yield
+    except BaseException:
+        around.stay()
+        raise
+
+
+def _list_refs(session: Session) -> None:
+    """What could be gone back to, newest first, for a user who cannot choose from a list here."""
+    from hardsave.cli.render import draw
+
+    found = session.line.checkpoints(limit=_LISTED)
+    summaries = Summaries(session.vault, found)
+    rows = [
+        (
+            draw.line((f":{one.seq}", "name")),
+            draw.line((times.ago(one.created_at, session.now), "quiet")),
+            draw.line(wording.line(one.description or summaries.of(one).last, 60)),
+        )
+        for one in found
+    ]
+    session.out.result(
+        lambda: [json_data.checkpoint(one) for one in found], lambda: draw.columns(rows)
+    )
+    session.out.hint("go back with", "rewind", ":N")
+
+
 # Where to
 
 
@@ -319,8 +395,13 @@ def _timeline_of(session: Session, target: Checkpoint) -> Timeline:
 # The question and the answer
 
 
-def _is_agreed(session: Session, plan: Rewind, options: RewindOptions) -> bool:
+def _is_agreed(
+    session: Session, plan: Rewind, options: RewindOptions, around: going_on.Inside | None
+) -> bool:
+    """Inside of the agent of a run there is no terminal, and a REF is answer enough."""
     out = session.out
+    if around is not None and around.restart:
+        return True
     if out.can_ask:
         out.say(*rewind_plan.plan_lines(plan, options, session.now))
     answers = {"y": "yes", "d": "diff", "n": "no"} if plan.files else {"y": "yes", "n": "no"}
