@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hardsave.objects.types import register
     from hardsave.objects.view import StateList, StateMap
     from hardsave.page import Page
+    from hardsave.progress import CallProgress, on_progress
     from hardsave.stores.base import Collected, Report, Stats
     from hardsave.tasks.attempt import Attempt
     from hardsave.tasks.child_lock import ChildLock, Survivors
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.diff import Diff, FileDiff
     from hardsave.timeline.policy import Policy, Thin
     from hardsave.timeline.retention import RetentionChoice, RetentionPlan, RetentionRow
+    from hardsave.timeline.step_summary import FileCounts, StepSummary
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.checkpoint import Checkpoint
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from hardsave.vault.rollback import RolledBack
     from hardsave.vault.saving import ANY_HEAD
     from hardsave.vault.search import Hit
+    from hardsave.vault.session_list import Session
     from hardsave.vault.store import Retention, VaultStore
     from hardsave.vault.transfer import Exported, Imported
     from hardsave.vault.undo import Operation
@@ -95,6 +98,7 @@ _HOMES = {
     "hardsave.objects.types": ("register",),
     "hardsave.objects.view": ("StateList", "StateMap"),
     "hardsave.page": ("Page",),
+    "hardsave.progress": ("CallProgress", "on_progress"),
     "hardsave.stores.base": ("Collected", "Report", "Stats"),
     "hardsave.tasks.attempt": ("Attempt",),
     "hardsave.tasks.child_lock": ("ChildLock", "Survivors"),
@@ -107,6 +111,7 @@ _HOMES = {
     "hardsave.timeline.diff": ("Diff", "FileDiff"),
     "hardsave.timeline.policy": ("Policy", "Thin"),
     "hardsave.timeline.retention": ("RetentionChoice", "RetentionPlan", "RetentionRow"),
+    "hardsave.timeline.step_summary": ("FileCounts", "StepSummary"),
     "hardsave.timeline.summary": ("TimelineSummary",),
     "hardsave.vault.bisect": ("BisectTry", "Bisected"),
     "hardsave.vault.checkpoint": ("Checkpoint",),
@@ -129,6 +134,7 @@ _HOMES = {
     "hardsave.vault.rollback": ("RolledBack",),
     "hardsave.vault.saving": ("ANY_HEAD",),
     "hardsave.vault.search": ("Hit",),
+    "hardsave.vault.session_list": ("Session",),
     "hardsave.vault.store": ("Retention", "VaultStore"),
     "hardsave.vault.transfer": ("Exported", "Imported"),
     "hardsave.vault.undo": ("Operation",),
@@ -145,6 +151,7 @@ __all__ = [
     "Attempt",
     "BisectTry",
     "Bisected",
+    "CallProgress",
     "Checkout",
     "Checkpoint",
     "ChildLock",
@@ -157,6 +164,7 @@ __all__ = [
     "Exported",
     "File",
     "FileChanges",
+    "FileCounts",
     "FileDiff",
     "Files",
     "Following",
@@ -199,10 +207,12 @@ __all__ = [
     "Rule",
     "Runner",
     "SaveFailed",
+    "Session",
     "StateList",
     "StateMap",
     "StatePath",
     "Stats",
+    "StepSummary",
     "StepUnknown",
     "StepsChanged",
     "Survivors",
@@ -223,6 +233,7 @@ __all__ = [
     "Workspace",
     "WorkspaceStatus",
     "aio",
+    "on_progress",
     "open",
     "register",
     "repair",

@@ -22,9 +22,19 @@ from hardsave.objects.records import (
     TimelineRecord,
     Tombstone,
 )
-from hardsave.stores.base import Batch, Changes, Collected, Move, Query, Store
+from hardsave.stores.base import (
+    Batch,
+    Changes,
+    Collected,
+    Move,
+    Query,
+    Store,
+    TimelineQuery,
+    TimelineRow,
+)
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory_tenant import moves_of
 from hardsave.testing import StoreContract
 from hardsave.testing.batches import but
 
@@ -189,15 +199,31 @@ class ShowsCheckpointsToEverybody(MemoryStore):
 
 
 class TakesNoneForEverybody(MemoryStore):
-    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
-        rows = super().timelines(user, after, limit)
+    def timelines(
+        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+    ) -> list[TimelineRecord]:
+        rows = super().timelines(user, after, limit, deleted=deleted)
         if user is None:
             for one in [name for name in self._tenants if name is not None]:
-                rows += super().timelines(one, after, limit)
+                rows += super().timelines(one, after, limit, deleted=deleted)
         return sorted(rows)[:limit]
 
 
 # Reading
+
+
+class BringsTitlesBack(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        number = super().commit(batch)
+        tenant = self._tenants[batch.user]
+        for move in moves_of(batch):
+            tenant.timelines[move.become.name] = move.become
+        return number
+
+
+class ListsTheHeadAsTheNewest(MemoryStore):
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        return [row._replace(newest=row.head) for row in super().recent_timelines(user, query)]
 
 
 class PagesByOffset(MemoryStore):
@@ -207,9 +233,11 @@ class PagesByOffset(MemoryStore):
         super().__init__()
         self._offsets: dict[str | None, int] = {}
 
-    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
+    def timelines(
+        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+    ) -> list[TimelineRecord]:
         offset = self._offsets.get(after, 0)
-        page = super().timelines(user, None, 10_000)[offset : offset + limit]
+        page = super().timelines(user, None, 10_000, deleted=deleted)[offset : offset + limit]
         self._offsets.update((row.name, offset + n) for n, row in enumerate(page, 1))
         return page
 
@@ -255,8 +283,11 @@ class SinceExcludesItsMoment(MemoryStore):
 
 
 class SortsNamesWithoutCase(MemoryStore):
-    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
-        return sorted(super().timelines(user, after, limit), key=lambda row: row.name.lower())
+    def timelines(
+        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+    ) -> list[TimelineRecord]:
+        rows = super().timelines(user, after, limit, deleted=deleted)
+        return sorted(rows, key=lambda row: row.name.lower())
 
 
 class ForgetsOddObjects(MemoryStore):

@@ -12,6 +12,11 @@ BROKEN = Path(__file__).with_name("broken_stores.py")
 
 # For each store, tests that must fail because it breaks what they say. Others may fail as well.
 MUST_FAIL = {
+    "TestBringsTitlesBack": {"test_a_title_stays_until_a_move_changes_it"},
+    "TestListsTheHeadAsTheNewest": {
+        "test_a_timeline_that_was_rewound_has_its_head_and_its_newest",
+        "test_a_fork_without_a_save_has_a_head_alone",
+    },
     "TestKnowsNoFences": {"test_a_fence_keeps_an_old_attempt_out"},
     "TestFollowsAnybody": {"test_of_two_who_follow_the_latest_entry_of_a_kind_one_does"},
     "TestMovesATaskAtAnyEpoch": {

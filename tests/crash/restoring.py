@@ -125,7 +125,7 @@ def run(
 
 
 def run_as_nobody(folder: str, present: str, target: str) -> dict[str, Any]:
-    """The same, as somebody whom modes hold back."""
+    """The same, as a user for whom modes count."""
     if os.getuid() == 0:
         for directory, below, files in os.walk(folder):
             for name in (".", *below, *files):

@@ -153,7 +153,7 @@ def test_a_restore_offers_enough_calls_to_be_struck_at(stage: Stage) -> None:
     assert set(restoring.NEEDS_SPACE) - {"create"} <= set(restoring.CALLS)
 
 
-def test_somebody_who_is_not_root_restores_what_is_in_a_read_only_directory(stage: Stage) -> None:
+def test_a_user_who_is_not_root_restores_what_is_in_a_read_only_directory(stage: Stage) -> None:
     folder = Path(tempfile.mkdtemp())  # not below a directory that is root's alone
     try:
         shutil.copytree(stage.base / "prepared", folder, symlinks=True, dirs_exist_ok=True)

@@ -29,6 +29,7 @@ class Timeline(NamedTuple):
     created_at: int
     origin: bytes | None
     is_deleted: bool
+    title: str
 
 
 class Tombstone(NamedTuple):
@@ -52,6 +53,7 @@ class Checkpoint(NamedTuple):
     root: bytes
     snapshot: bytes | None
     workspace: bytes | None
+    summary: bytes | None
     is_hidden: bool
 
 
@@ -65,7 +67,7 @@ class ExportFile(States):
     def __init__(self, path: Path) -> None:
         data = path.read_bytes()
         magic, version, zero, more, *counts = struct.unpack("<8sHHIQQQ", data[:40])
-        assert (magic, version, zero, more) == (MAGIC, 1, 0, 0)
+        assert (magic, version, zero, more) == (MAGIC, 2, 0, 0)
         sections: dict[int, bytes] = {1: b"", 2: b"", 3: b"", 4: b""}
         for section, content in frames(data):
             sections[section] += content

@@ -341,7 +341,7 @@ def described(run: Any, table: str) -> tuple[Any, ...]:
 def test_the_header_and_the_page_checksums_are_those_of_the_page(saved: Saved) -> None:
     data = saved.path.read_bytes()
     assert data[20] == 8
-    assert struct.unpack_from(">I", data, 60) == (6,)
+    assert struct.unpack_from(">I", data, 60) == (7,)
     assert data[68:72] == b"HSAV"
     (size,) = struct.unpack_from(">H", data, 16)
     for at in range(0, len(data), size):

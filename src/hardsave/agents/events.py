@@ -61,6 +61,25 @@ class Event(NamedTuple):
             return f"{side} {', '.join(self.tools)}{at}"[:_DESCRIPTION]
         return {"Stop": "answered", "SessionEnd": "session ended"}.get(self.name, self.name)
 
+    @property
+    def call(self) -> str:
+        """The call as a list shows it: `Bash(make test)`."""
+        tools = ", ".join(self.tools)
+        return f"{tools}({self.target})" if self.tools and self.target else tools
+
+    @property
+    def phase(self) -> str:
+        """Whether it is told of before or after that call."""
+        if not self.tools:
+            return ""
+        return "before" if self.name == "PreToolUse" else "after"
+
+    @property
+    def own_prompt(self) -> str:
+        """What the user has just said; nothing at any other moment."""
+        is_one = self.name == "UserPromptSubmit" and self.subagent is None
+        return self.prompt if is_one else ""
+
     def seen_from(self, project: Path) -> "Event":
         """The same with its file as a project calls it. Agents tell all that lies above it, too,
         and a line of a log would end before its name."""

@@ -5,12 +5,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from hardsave.aio.pool import Pool
+from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault.saving import Expected
 
 if TYPE_CHECKING:
     from hardsave.vault.follow import Event
     from hardsave.vault.search import Hit
+    from hardsave.vault.session_list import Session
 
 
 class Checkpoint:
@@ -57,6 +59,10 @@ class Checkpoint:
     @property
     def description(self) -> str:
         return self._sync.description
+
+    @property
+    def summary(self) -> StepSummary | None:
+        return self._sync.summary
 
     @property
     def user(self) -> str | None:
@@ -106,6 +112,14 @@ def plain(ref: Ref) -> sync_checkpoint.Ref:
 
 def awaited_hit(hit: "Hit[sync_checkpoint.Checkpoint]", pool: Pool) -> "Hit[Checkpoint]":
     return cast("Hit[Checkpoint]", hit.replace(checkpoint=Checkpoint(hit.checkpoint, pool)))
+
+
+def awaited_session(
+    one: "Session[sync_checkpoint.Checkpoint]", pool: Pool
+) -> "Session[Checkpoint]":
+    newest = None if one.newest is None else Checkpoint(one.newest, pool)
+    head = None if one.head is None else Checkpoint(one.head, pool)
+    return cast("Session[Checkpoint]", one.replace(newest=newest, head=head))
 
 
 def awaited_event(event: "Event[sync_checkpoint.Checkpoint]", pool: Pool) -> "Event[Checkpoint]":

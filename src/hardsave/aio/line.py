@@ -10,6 +10,7 @@ from hardsave.aio.checkpoint import Checkpoint, Ref, blocking, plain
 from hardsave.aio.guard import Guard
 from hardsave.aio.pool import Pool
 from hardsave.page import Page
+from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault.events import EventName, SaveFailed
@@ -38,6 +39,10 @@ class Timeline:
         return self._sync.name
 
     @property
+    def title(self) -> Awaitable[str]:
+        return self._pool.run(lambda: self._sync.title)
+
+    @property
     def head(self) -> Awaitable[Checkpoint | None]:
         return self._head()
 
@@ -63,6 +68,8 @@ class Timeline:
         metadata: Mapping[str, Any] | None = None,
         workspace: Directory | None = None,
         expect: Checkpoint | Expected = None,
+        step: StepSummary | None = None,
+        title: str = "",
     ) -> Checkpoint:
         return await self._handed_over(
             functools.partial(
@@ -75,6 +82,8 @@ class Timeline:
                 metadata=metadata,
                 workspace=workspace,
                 expect=blocking(expect),
+                step=step,
+                title=title,
             )
         )
 
@@ -89,6 +98,8 @@ class Timeline:
         metadata: Mapping[str, Any] | None = None,
         workspace: Directory | None = None,
         expect: Checkpoint | Expected = None,
+        step: StepSummary | None = None,
+        title: str = "",
     ) -> Checkpoint:
         return await self._handed_over(
             functools.partial(
@@ -101,6 +112,8 @@ class Timeline:
                 metadata=metadata,
                 workspace=workspace,
                 expect=blocking(expect),
+                step=step,
+                title=title,
             ),
             doubts=True,
         )
@@ -114,6 +127,8 @@ class Timeline:
         status: str | None = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        step: StepSummary | None = None,
+        title: str = "",
     ) -> Checkpoint:
         return await self._handed_over(
             functools.partial(
@@ -124,6 +139,8 @@ class Timeline:
                 status=status,
                 description=description,
                 metadata=metadata,
+                step=step,
+                title=title,
             )
         )
 

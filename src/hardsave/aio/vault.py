@@ -5,7 +5,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hardsave.aio.checkpoint import Checkpoint, Ref, awaited_event, awaited_hit, plain
+from hardsave.aio.checkpoint import (
+    Checkpoint,
+    Ref,
+    awaited_event,
+    awaited_hit,
+    awaited_session,
+    plain,
+)
 from hardsave.aio.line import Timeline
 from hardsave.aio.pool import Pool
 from hardsave.aio.workspace import Workspace
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.diff import Diff
     from hardsave.vault.follow import Event, Following
     from hardsave.vault.search import Hit
+    from hardsave.vault.session_list import Session
     from hardsave.vault.transfer import Exported, Imported
 
 T = TypeVar("T")
@@ -72,6 +80,25 @@ class Vault:
     async def timelines(self) -> AsyncIterator[Timeline]:
         for line in await self._pool.run(lambda: list(self._sync.timelines())):
             yield Timeline(line, self._pool)
+
+    async def sessions(
+        self,
+        *,
+        workspace: "str | os.PathLike[str] | None" = None,
+        limit: int = 50,
+        after: str | None = None,
+        deleted: bool = False,
+    ) -> "Page[Session[Checkpoint]]":
+        found = await self._pool.run(
+            self._sync.sessions, workspace=workspace, limit=limit, after=after, deleted=deleted
+        )
+        return Page([awaited_session(each, self._pool) for each in found], found.next)
+
+    async def moments(
+        self, workspace: "str | os.PathLike[str]", *, limit: int = 50, after: str | None = None
+    ) -> "Page[Checkpoint]":
+        found = await self._pool.run(self._sync.moments, workspace, limit=limit, after=after)
+        return Page([Checkpoint(each, self._pool) for each in found], found.next)
 
     async def workspace(
         self,

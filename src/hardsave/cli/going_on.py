@@ -163,14 +163,22 @@ def _open_agent(back: "Resumption") -> str:
     return ", ".join(map(str, found[:3]))
 
 
-def offer(session: Session, back: "Resumption | None", timeline: str, *, at_once: bool) -> None:
-    """Ask whether to go on now, and become the agent if so."""
+def offer(
+    session: Session,
+    back: "Resumption | None",
+    timeline: str,
+    *,
+    at_once: bool = False,
+    begun_on: str | None = None,
+) -> None:
+    """Ask whether to go on now on a timeline, and become the agent if so. `begun_on` is the one
+    that its session has begun on, if that is another."""
     if back is None or back.command is None:
         return
     if not at_once and (not session.out.can_ask or _open_agent(back)):
         return
     agent = _agent(back)
-    before = _command_of_run(session, timeline)
+    before = _command_of_run(session, begun_on or timeline)
     words = agent.started_as(before, back.session, back.prompt)
     if shutil.which(words[0]) is None:
         return

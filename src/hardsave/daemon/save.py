@@ -242,11 +242,14 @@ def save(
     if not unsaved and _is_unanswered(agent, event) and vault.timeline(name).head is None:
         return False
     about = event.metadata(agent.name) | spool.listed(unsaved)
+    seen = event.seen_from(project)
     how: dict[str, Any] = {
         "status": event.status,
-        "description": event.seen_from(project).description,
+        "description": seen.description,
         "metadata": about,
         "workspace": project,
+        "step": step(seen),
+        "title": event.own_prompt,
     }
     if attribute is not None:
         made_by = attribute(vault.timeline(name), event, project)
@@ -258,6 +261,16 @@ def save(
     for note in notes:
         spool.end(note)
     return True
+
+
+def step(event: Event) -> hardsave.StepSummary:
+    """What lists tell of a call of a hook."""
+    return hardsave.StepSummary(
+        prompt=event.own_prompt,
+        call=event.call,
+        call_id=event.tool_use_id or "",
+        phase=event.phase,
+    )
 
 
 def _is_unanswered(agent: AgentSpec, event: Event) -> bool:

@@ -29,6 +29,7 @@ from hardsave.daemon.recorder import NO_CONVERSATION, NOT_SAID, Conversation, Sa
 from hardsave.daemon.running_agents import Others
 from hardsave.logs import log
 from hardsave.stores import processes
+from hardsave.timeline.messages import first_prompt
 from hardsave.tuples import NamedTuple
 from hardsave.vault.parts import Parts
 
@@ -131,6 +132,7 @@ class TranscriptTail:
         self._choice = Choice()
         self._told = ""  # why there is nothing, as it was said last
         self._verdicts: dict[str, bool] = {}
+        self._titles: dict[str, str] = {}  # of sessions
         self._paths: dict[str, Path] = {}
         self._next_look = 0.0
         self._looked_at, self._met_at = clock(), -math.inf
@@ -196,7 +198,15 @@ class TranscriptTail:
         self._is_saved = True
         self._judged = self._size = self._sizes[session]
         self._saved_at = self._clock()
-        return Said(self._noted(found), {"agent": self._agent.name, "session": session})
+        about = {"agent": self._agent.name, "session": session}
+        return Said(self._noted(found), about, self._title(session))
+
+    def _title(self, session: str) -> str:
+        """The first prompt of a session, once it is there."""
+        if not self._titles.get(session):
+            lines = beginning_lines(self._paths[session], _HEAD_BYTES)
+            self._titles[session] = first_prompt(self._agent.lines.messages(lines))
+        return self._titles[session]
 
     def why_unsaved(self, *, has_worked: bool) -> str:
         """Told at the end, where no hook has called and the transcript was of no use either."""
@@ -243,7 +253,7 @@ class TranscriptTail:
                 log(__name__).info("the conversation is read in %s", self._paths[chosen.session])
                 self._offset = self._judged = self._size = self._before.get(chosen.session, 0)
                 path = str(self._paths[chosen.session])
-                self._calls.source(self._agent, chosen.session, path)
+                self._calls.source(self._agent, chosen.session, path, self._calls.timeline)
             self._choice = chosen
             self._calls.read()  # soon, for what a call leaves running is looked for at its end
         self._looked_at = start

@@ -28,7 +28,8 @@ else:
     from backports import zstd
 
 MAGIC = b"\x89HSX\r\n\x1a\n"  # like PNG's: what mangles text shows at once
-VERSION = 1
+VERSION = 2
+_OLDEST = 1  # without summaries and titles
 FRAME_BYTES = 1 << 20  # a frame holds so much, and only the last of a section less
 _LEVEL = 3
 _WINDOW_LOG = 20  # a frame that asks for more memory than FRAME_BYTES is refused
@@ -128,7 +129,7 @@ class FrameReader:
         if len(header) < HEADER_BYTES or digest(header[: _HEADER.size]) != header[_HEADER.size :]:
             raise self.damaged("its header does not match its checksum")
         _, version, flags, zero, *counts = _HEADER.unpack_from(header)
-        if version != VERSION or flags or zero:
+        if not _OLDEST <= version <= VERSION or flags or zero:
             raise Misuse(
                 f"{name} was written by a newer Hardsave (format {version}, this one knows "
                 f"{VERSION}); upgrade Hardsave to import it"
@@ -204,7 +205,7 @@ class FrameReader:
         return Section(number), body if stored == size else self._unpacked(body, size)
 
     def _unpacked(self, body: bytes, size: int) -> bytes:
-        """At most `size` bytes, whatever the frame claims."""
+        """At most `size` bytes, also if the frame claims more."""
         options = {int(zstd.DecompressionParameter.window_log_max): _WINDOW_LOG}
         try:
             unpacker = zstd.ZstdDecompressor(options=options)

@@ -2,7 +2,7 @@
 
 Of the state itself all keys are known, of a list in it only the right edges (see `levels`),
 so an append costs what is added, however long the list has become. What is read is read
-verbatim: values of classes that nobody registered are carried on as they are.
+verbatim: values of unregistered classes are carried on as they are.
 
 Keys are told apart as Python tells them apart: an equal one is the same one.
 
@@ -59,6 +59,19 @@ class Growth:
         if self._has_shrunk(self._top, out):
             return self._joined(self._top, out), out
         return self._top.root(_MAP_HEAD, out), out
+
+    def length(self, key: str, out: Out) -> int | None:
+        """How many items the list under a key has now; None if it holds no list. `out` is that of
+        the append before."""
+        if self._top is None:
+            found = (self._small or {}).get(key)
+            return len(found) if isinstance(found, list) else None
+        place = self._known_places(self._top).get(key)
+        if place is None:
+            return None
+        at, name = place
+        known = self._known_list(self._top, name, at, out)
+        return known.count if isinstance(known, Levels) else None if known is None else len(known)
 
     def _append_small(self, delta: dict[Any, Any], out: Out) -> Hash:
         """A state that is not split is cheap enough to make anew."""

@@ -1,7 +1,7 @@
 """The rows that stores keep beside objects: plain, immutable, ready to be written.
 
 They are tuples, and hold ids and times as stored, because a listing makes thousands of
-them: what people see (`chk_…`, datetimes) is made when somebody looks.
+them: what people see (`chk_…`, datetimes) is made when it is shown.
 """
 
 from hardsave.objects.hashing import Hash
@@ -36,6 +36,7 @@ class CheckpointRecord(NamedTuple):
     task: str | None = None  # whose attempt saved it, if one did
     generation: int = 0  # of that task
     attempt: int = 0  # which one of that generation, from 1
+    summary: bytes | None = None  # what is new in it, for lists; see `timeline.step_summary`
     hidden: int = 0  # above 0: by which commit; the store fills it in
 
     @property
@@ -78,6 +79,7 @@ class TimelineRecord(NamedTuple):
     created_at: int
     origin: Id | None  # the checkpoint it was forked from
     is_deleted: bool = False  # not listed, until something is saved on it again
+    title: str = ""  # its first prompt, for people
 
 
 class TaskRecord(NamedTuple):
@@ -89,7 +91,7 @@ class TaskRecord(NamedTuple):
     state: str  # pending, in_progress, completed, failed, rolled_back
     priority: int  # higher ones first
     created_at: int
-    epoch: int  # raised by every claim, and by whoever takes it away from its owner
+    epoch: int  # raised by every claim, and when it is taken from its owner
     generation: int  # raised when it starts over with an empty journal
     attempts: int  # of this generation
     max_attempts: int

@@ -69,7 +69,8 @@ class CheckpointGone(Conflict):
 
 
 class Move(NamedTuple):
-    """A timeline goes from `expect` (None: it does not exist) to `become`."""
+    """A timeline goes from `expect` (None: it does not exist) to `become`. Its title changes only
+    if these two differ in it: what a handle remembers of it may have been purged since."""
 
     expect: TimelineRecord | None
     become: TimelineRecord
@@ -135,6 +136,30 @@ class Query(NamedTuple):
     hidden: bool = False  # hidden ones too
 
 
+FILES_WITHIN = 20
+"""Among so many of its newest checkpoints, the files are looked for that a timeline is about."""
+
+
+class TimelineQuery(NamedTuple):
+    """Timelines, those with the latest update first, then by name. Its update is the latest time at
+    which it was made or one of its checkpoints, hidden ones aside."""
+
+    limit: int
+    after: tuple[int, str] | None = None  # the cursor: update and name of the last one before
+    workspace: bytes | None = None  # only those whose newest files are of this directory: of the
+    # newest `FILES_WITHIN` checkpoints the first that has any, or else the head
+    deleted: bool = False  # deleted ones too
+
+
+class TimelineRow(NamedTuple):
+    """One of these."""
+
+    line: TimelineRecord
+    updated_at: int
+    newest: CheckpointRecord | None  # the newest on it that is not hidden
+    head: CheckpointRecord | None
+
+
 class Stats(Record):
     """What a user has stored. `disk_bytes` is the size of the whole store with its backup;
     `own_bytes` is this user's share of it, in proportion to the size of the packs, less what the
@@ -149,6 +174,8 @@ class Stats(Record):
     tasks: int = 0
     """How many are in the ledger. A store leaves it at 0; the vault fills it in."""
     own_bytes: int = 0
+    object_bytes: int = 0
+    """How long the objects are together, before they are compressed."""
 
 
 class Report(Record):
@@ -198,8 +225,13 @@ class Store(LedgerStore, Protocol):
     def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
         """Where a timeline stands; None if it does not exist."""
 
-    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
-        """Timelines by name, those after the name `after`."""
+    def timelines(
+        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+    ) -> list[TimelineRecord]:
+        """Timelines by name, those after the name `after`; with `deleted` ones or without."""
+
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        """A page of timelines, those that were saved on or made last first."""
 
     def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
         """One checkpoint by its whole id."""
@@ -222,10 +254,16 @@ class Store(LedgerStore, Protocol):
         """Checkpoints in the order of their commits, after commit `after`; hidden ones too."""
 
     def captured(
-        self, user: str | None, workspace: bytes, before: int | None, limit: int
+        self,
+        user: str | None,
+        workspace: bytes,
+        before: int | None,
+        limit: int,
+        *,
+        hidden: bool = True,
     ) -> list[CheckpointRecord]:
         """Checkpoints with files of a workspace, the newest commit first, those before commit
-        `before`; hidden ones too."""
+        `before`; with hidden ones or without."""
 
     def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
         """Directories that checkpoints have files of, hidden ones too, in the order of their

@@ -25,6 +25,8 @@ from hardsave.stores.base import (
     Query,
     Report,
     Stats,
+    TimelineQuery,
+    TimelineRow,
 )
 from hardsave.stores.boot import awake, boot_id
 from hardsave.stores.ledger import Moment, TaskQuery
@@ -93,15 +95,31 @@ class MemoryStore:
         with self._lock:
             return self._tenant(user).timelines.get(name)
 
-    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
+    def timelines(
+        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+    ) -> list[TimelineRecord]:
         with self._lock:
             found = sorted(self._tenant(user).timelines.items(), key=lambda item: item[0].encode())
         wanted = [
             record
             for name, record in found
-            if not record.is_deleted and (after is None or name.encode() > after.encode())
+            if (deleted or not record.is_deleted)
+            and (after is None or name.encode() > after.encode())
         ]
         return wanted[:limit]
+
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        with self._lock:
+            tenant = self._tenant(user)
+            lines = [line for line in tenant.timelines.values() if _is_asked_for(line, query)]
+            rows = [tenant.row(line) for line in lines]
+            if query.workspace is not None:
+                rows = [row for row in rows if tenant.workspace_of(row) == query.workspace]
+        after = None if query.after is None else (-query.after[0], query.after[1].encode())
+        placed = sorted((-row.updated_at, row.line.name.encode(), row) for row in rows)
+        return [row for *place, row in placed if after is None or tuple(place) > after][
+            : query.limit
+        ]
 
     def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
         with self._lock:
@@ -139,13 +157,21 @@ class MemoryStore:
         return sorted(record for record in records if record.number > after)[:limit]
 
     def captured(
-        self, user: str | None, workspace: bytes, before: int | None, limit: int
+        self,
+        user: str | None,
+        workspace: bytes,
+        before: int | None,
+        limit: int,
+        *,
+        hidden: bool = True,
     ) -> list[CheckpointRecord]:
         with self._lock:
             found = [
                 record
                 for record in self._tenant(user).checkpoints.values()
-                if record.workspace == workspace and (before is None or record.number < before)
+                if record.workspace == workspace
+                and (before is None or record.number < before)
+                and (hidden or not record.is_hidden)
             ]
         return sorted(found, reverse=True)[:limit]
 
@@ -305,6 +331,7 @@ class MemoryStore:
                 objects=len(tenant.objects),
                 disk_bytes=sum(len(data) for objects in every for data in objects.values()),
                 own_bytes=sum(map(len, tenant.objects.values())),
+                object_bytes=sum(map(len, tenant.objects.values())),
             )
 
     def sync(self) -> None:
@@ -340,6 +367,10 @@ class _Decided(NamedTuple):
     tenant: Tenant
     batch: Batch
     number: int
+
+
+def _is_asked_for(line: TimelineRecord, query: TimelineQuery) -> bool:
+    return query.deleted or not line.is_deleted
 
 
 def _matches(record: CheckpointRecord, query: Query) -> bool:

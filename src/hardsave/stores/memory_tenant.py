@@ -1,7 +1,8 @@
 """One user's part of a store in memory."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 
 from hardsave.errors import Conflict, Corrupt
 from hardsave.objects.hashing import Hash, digest
@@ -14,11 +15,13 @@ from hardsave.objects.records import (
     Tombstone,
 )
 from hardsave.stores.base import (
+    FILES_WITHIN,
     Batch,
     Changes,
     CheckpointGone,
     Move,
     ObjectsGone,
+    TimelineRow,
     conflict_message,
     position,
 )
@@ -48,7 +51,7 @@ class Tenant:
         for address, data in batch.objects.items():
             self.objects.setdefault(address, data)
         for move in moves_of(batch):
-            self.timelines[move.become.name] = move.become
+            self.timelines[move.become.name] = self._moved(move)
         number = self.ledger.apply(batch.work, number)
         for record in batch.changes.checkpoints:
             number += 1
@@ -57,6 +60,15 @@ class Tenant:
         self.change(batch.changes, number)
         self.note(batch.event, number)
         return number
+
+    def _moved(self, move: Move) -> TimelineRecord:
+        """A title is changed only by a move that means to: what a handle remembers of it may have
+        been purged since."""
+        expect, become = move
+        standing = self.timelines.get(become.name)
+        if expect is None or standing is None or expect.title != become.title:
+            return become
+        return become._replace(title=standing.title)
 
     def note(self, event: CheckpointRecord | LogRecord | EntryRecord, number: int) -> None:
         if isinstance(event, LogRecord):
@@ -118,6 +130,23 @@ class Tenant:
         if changes.forget_log:
             for entry in [e for e in self.log.values() if e.number <= changes.forget_log]:
                 del self.log[entry.id]
+
+    def row(self, line: TimelineRecord) -> TimelineRow:
+        """A timeline as a list has it."""
+        newest = next(self._shown(line), None)
+        updated = max(line.created_at, 0 if newest is None else newest.created_at)
+        head = None if line.head is None else self.checkpoints.get(line.head)
+        return TimelineRow(line, updated, newest, head)
+
+    def workspace_of(self, row: TimelineRow) -> bytes | None:
+        """The directory that its newest files are of."""
+        some = islice(self._shown(row.line), FILES_WITHIN)
+        found = next((each.workspace for each in some if each.workspace is not None), None)
+        return row.head.workspace if found is None and row.head is not None else found
+
+    def _shown(self, line: TimelineRecord) -> Iterator[CheckpointRecord]:
+        records = reversed(self.lines.get(line.name, ()))
+        return (record for record in records if not record.is_hidden)
 
     def number_of(self, batch: Batch) -> int | None:
         """The number of a batch that was committed before."""

@@ -118,6 +118,7 @@ class Line:
             last_seq=seq,
             created_at=event.created_at if before is None else before.created_at,
             origin=None if before is None else before.origin,
+            title="" if before is None else before.title,
         )
         return Batch(self.user, event, Move(before, become), objects)
 

@@ -187,13 +187,13 @@ class Operating:
         first, second = line.save(name="before"), line.save()
         new = CheckpointRecord(
             99, first.id, "other", 77, second.id, 5, "after", "manual", "done", "why",
-            b"\x81\xa1a\x01", second.root, second.root, b"/w", "t1", 2, 3, 12,
+            b"\x81\xa1a\x01", second.root, second.root, b"/w", "t1", 2, 3, b"\x91\x02", 12,
         )  # fmt: skip
         operate(store, "replace", Changes(replace=[new]))
         expected = first._replace(
             name="after", kind="manual", status="done", description="why",
             metadata=b"\x81\xa1a\x01", root=second.root, snapshot=second.root, workspace=b"/w",
-            task="t1", generation=2, attempt=3,
+            task="t1", generation=2, attempt=3, summary=b"\x91\x02",
         )  # fmt: skip
         assert store.checkpoint(None, first.id) == expected
         assert _listed(store) == [second, expected]

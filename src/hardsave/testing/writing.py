@@ -5,7 +5,7 @@ import pytest
 from hardsave.errors import Conflict
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import TimelineRecord
-from hardsave.stores.base import Batch, Move, ObjectsGone, Store
+from hardsave.stores.base import Batch, Changes, Move, ObjectsGone, Store
 from hardsave.testing.batches import (
     MOMENT,
     Line,
@@ -178,6 +178,23 @@ class Writing:
         become = TimelineRecord("main", None, 7, MOMENT + 9, an_id("another origin"))
         store.commit(Batch(None, an_entry("cleared"), Move(line.standing, become)))
         assert store.timeline(None, "main") == become
+
+    def test_a_title_stays_until_a_move_changes_it(self, store: Store) -> None:
+        line = Line(store)
+        line.save()
+        assert line.standing is not None
+        named = line.standing._replace(title="fix the parser")
+        line.commit(Batch(None, an_entry("named"), Move(line.standing, named)))
+        line.save()
+        found = store.timeline(None, "main")
+        assert found is not None
+        assert found.title == "fix the parser"
+        without = found._replace(title="[purged]")
+        store.commit(Batch(None, an_entry("purge"), changes=Changes(moves=[Move(found, without)])))
+        line.save()  # it remembers the title that there was
+        after = store.timeline(None, "main")
+        assert after is not None
+        assert (after.title, after.last_seq) == ("[purged]", 3)
 
     def test_a_head_may_be_nothing_and_is_expected_as_such(self, store: Store) -> None:
         line = Line(store)

@@ -126,10 +126,10 @@ class History:
                     ) from error
                 gone = record.head
 
-    def timelines(self) -> Iterator[TimelineRecord]:
-        """Those that are not deleted, by name."""
+    def timelines(self, *, deleted: bool = False) -> Iterator[TimelineRecord]:
+        """Those that are not deleted, by name; or all."""
         after: str | None = None
-        while rows := self._store.timelines(self._user, after, PAGE):
+        while rows := self._store.timelines(self._user, after, PAGE, deleted=deleted):
             yield from rows
             after = rows[-1].name
 

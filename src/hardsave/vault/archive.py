@@ -16,7 +16,8 @@ from hardsave.objects.hashing import HASH_BYTES
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, TimelineRecord, Tombstone
 from hardsave.objects.sound import Sound
 from hardsave.objects.types import Types
-from hardsave.timeline import names
+from hardsave.timeline import names, step_summary
+from hardsave.timeline.step_summary import TITLE
 from hardsave.tuples import NamedTuple
 
 MAX_SEQ = 1 << 62
@@ -25,7 +26,8 @@ RECORD_BYTES = 1 << 20  # the longest record that is no object
 # The years 2 to 9998: moments that can be told in every time zone.
 _TIMES = range(-62_104_060_800_000_000, 253_370_764_800_000_000)
 
-_OWN = CheckpointRecord._fields.index("task")  # from there on all is about one store alone
+_OWN = CheckpointRecord._fields.index("task")  # from there on most is about one store alone
+_SUMMARY_FIELDS = _OWN + 1  # of a checkpoint's record, which has its summary before the last
 _NO_FILES = (None, None)
 
 _codec = Codec(Types())
@@ -54,44 +56,60 @@ def from_timeline(line: TimelineRecord) -> bytes:
 
 def to_timeline(data: bytes) -> TimelineRecord:
     """`Corrupt` if it is not what `from_timeline` makes."""
-    name, head, last_seq, created_at, origin, is_deleted = _fields(data, 6)
+    fields = _fields(data)
+    if len(fields) == len(TimelineRecord._fields) - 1:  # made before timelines had titles
+        fields.append("")
+    if len(fields) != len(TimelineRecord._fields):
+        raise Corrupt("a timeline's record is malformed")
+    name, head, last_seq, created_at, origin, is_deleted, title = fields
     _check(names.check_timeline, name)
     _check_id(head, optional=True)
     _check_number(last_seq, range(MAX_SEQ + 1), "a timeline's last number")
     _check_number(created_at, _TIMES, "a time")
     _check_id(origin, optional=True)
-    if type(is_deleted) is not bool:
+    if type(is_deleted) is not bool or type(title) is not str or len(title) > TITLE:
         raise Corrupt("a timeline's record is malformed")
-    return TimelineRecord(name, head, last_seq, created_at, origin, is_deleted)
+    return TimelineRecord(name, head, last_seq, created_at, origin, is_deleted, title)
 
 
 def from_past(past: Past) -> bytes:
     if isinstance(past.record, Tombstone):
         return _codec.encode(list(past.record))
-    return _codec.encode([*past.record[1:_OWN], past.is_hidden])
+    return _codec.encode([*past.record[1:_OWN], past.record.summary, past.is_hidden])
 
 
 def to_past(data: bytes) -> Past:
-    """`Corrupt` if it is not what `from_past` makes, or made before checkpoints had files."""
+    """`Corrupt` if it is not what `from_past` makes, or made before checkpoints had files, or
+    summaries."""
     fields = _fields(data)
     if len(fields) == len(Tombstone._fields):
         _check_place(*fields)
         return Past(Tombstone(*fields))
-    if len(fields) not in (_OWN, _OWN - len(_NO_FILES)):
+    if len(fields) not in (_SUMMARY_FIELDS, _OWN, _OWN - len(_NO_FILES)):
         raise Corrupt("a checkpoint's record is malformed")
     *about, is_hidden = fields
-    if len(fields) != _OWN:
+    summary = about.pop() if len(fields) == _SUMMARY_FIELDS else None
+    if len(about) < _OWN - 1:
         about += _NO_FILES
     _check_place(*about[:4])
     _check_about(*about[4:])
     if type(is_hidden) is not bool:
         raise Corrupt("a checkpoint's record is malformed")
-    return Past(CheckpointRecord(0, *about), is_hidden)
+    if summary is not None:
+        _check_summary(summary)
+    record = CheckpointRecord(0, *about)
+    return Past(record._replace(summary=summary) if summary is not None else record, is_hidden)
 
 
-def _fields(data: bytes, count: int | None = None) -> list[Any]:
+def _check_summary(summary: Any) -> None:
+    if type(summary) is not bytes:
+        raise Corrupt("a checkpoint's summary is malformed")
+    step_summary.decode(summary)
+
+
+def _fields(data: bytes) -> list[Any]:
     fields = _sound.value(data)
-    if type(fields) is not list or (count is not None and len(fields) != count):
+    if type(fields) is not list:
         raise Corrupt("a record is malformed")
     return fields
 

@@ -9,6 +9,7 @@ caller holds the place's lock from before the capture until after the commit.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from hardsave.errors import Corrupt
@@ -52,6 +53,15 @@ class Taken(NamedTuple):
     last: Last
     read: int  # files whose content was read
     also: frozenset[bytes] = frozenset()  # captured although rules ignore them
+    lost: str = ""  # why most files are not in it, if an ignore rule does that
+    files: int | None = None  # how many; None: only directories that changed were looked at
+    known: Mapping[Hash, Hash] = MappingProxyType({})  # the snapshot of the capture before, by it
+
+    def file_count(self) -> int:
+        """How many files it has."""
+        if self.files is not None:
+            return self.files
+        return sum(len(self.cache.stats(path).files) for path in self.cache.paths())
 
 
 class Taking:
@@ -142,6 +152,9 @@ class Taking:
             last=Last(address, frozenset(envelope.refs(made[address])), around, git),
             read=taken.read,
             also=self._also,
+            lost="" if lost is None else lost.reason,
+            files=None if found.is_incremental else sum(len(each.files) for each in found.found),
+            known=_known_root(self._place.cache),
         )
 
     def _last(self) -> Last | None:
@@ -221,6 +234,11 @@ class _Gathered:
         """Nothing of it is under way after this, also if it failed."""
         if self._ahead is not None:
             self._ahead.join()
+
+
+def _known_root(cache: Cache) -> Mapping[Hash, Hash]:
+    """The snapshot that the capture before has, without reading that."""
+    return {cache.capture[0]: cache.root} if cache.capture else {}
 
 
 def _exempt(around: GitContext, also: frozenset[bytes]) -> frozenset[bytes]:

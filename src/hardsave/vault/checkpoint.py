@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.view import plain, view
+from hardsave.timeline import step_summary
 from hardsave.timeline.refs import to_text
+from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault.objects import Objects
 
 if TYPE_CHECKING:
@@ -61,6 +63,13 @@ class Checkpoint:
     @property
     def description(self) -> str:
         return self._record.description
+
+    @property
+    def summary(self) -> StepSummary | None:
+        """What is new in it, as lists tell it; None if it was saved before there were summaries, or
+        none could be made of its state."""
+        data = self._record.summary
+        return None if data is None else step_summary.decode(data)
 
     @property
     def user(self) -> str | None:

@@ -24,7 +24,7 @@ TABLES = """
     ) WITHOUT ROWID;
     CREATE TABLE lines (
         name TEXT PRIMARY KEY, head BLOB, last_seq INTEGER, created_at INTEGER, origin BLOB,
-        deleted INTEGER
+        deleted INTEGER, title TEXT
     ) WITHOUT ROWID;
     CREATE TABLE past (
         place   INTEGER PRIMARY KEY,
@@ -97,7 +97,7 @@ class Examination:
         if line.name.encode() <= self._last_name:
             raise Corrupt(f"timeline {line.name!r} comes twice, or out of order")
         self._last_name = line.name.encode()
-        self._scratch.do("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?)", *line)
+        self._scratch.do("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", *line)
 
     def _past(self, data: bytes) -> None:
         record, is_hidden = archive.to_past(data)

@@ -20,6 +20,7 @@ from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.page import Page
 from hardsave.stores.base import Query
 from hardsave.timeline import names
+from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault.arguments import (
     check_asked,
     check_limit,
@@ -33,7 +34,7 @@ from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, SaveFailed
 from hardsave.vault.parts import Parts
-from hardsave.vault.saving import ANY_HEAD, Expected, Form, SaveRequest, Saving
+from hardsave.vault.saving import ANY_HEAD, About, Expected, Form, SaveRequest, Saving
 
 Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
@@ -70,6 +71,12 @@ class Timeline:
         return self._name
 
     @property
+    def title(self) -> str:
+        """Its first prompt, or what else it was called when it got its title; empty without one."""
+        found = self._context.store.timeline(self._context.user, self._name)
+        return "" if found is None else found.title
+
+    @property
     def head(self) -> Checkpoint | None:
         """The newest checkpoint; None before the first save. Counts as having seen it."""
         with self._lock:
@@ -98,15 +105,19 @@ class Timeline:
         metadata: Mapping[str, Any] | None = None,
         workspace: Directory | None = None,
         expect: Expected = None,
+        step: StepSummary | None = None,
+        title: str = "",
     ) -> Checkpoint:
         """Save a whole state. What has not changed since the last save costs a comparison.
 
         What another thread changes in it meanwhile may be saved now, or with the next save.
         With a `workspace` its files are captured and committed together with the state.
+        `step` says what lists tell of it: the prompt, the tool call; messages and files are counted
+        without it. `title` is for a timeline that has none yet.
         """
         about = self._saving.about(name, kind, status, description, metadata)
         form: Form = "parts" if isinstance(state, Parts) else "whole"
-        return self._made(SaveRequest(about, form, state, expect), workspace)
+        return self._made(self._request(about, form, state, expect, step, title), workspace)
 
     def append(
         self,
@@ -119,6 +130,8 @@ class Timeline:
         metadata: Mapping[str, Any] | None = None,
         workspace: Directory | None = None,
         expect: Expected = None,
+        step: StepSummary | None = None,
+        title: str = "",
     ) -> Checkpoint:
         """Save the head's state with `delta` added: lists grow, other keys are replaced.
 
@@ -127,7 +140,7 @@ class Timeline:
         if not isinstance(delta, (dict, Mapping)):  # asks of a dict nothing more
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
         about = self._saving.about(name, kind, status, description, metadata)
-        return self._made(SaveRequest(about, "grown", delta, expect), workspace)
+        return self._made(self._request(about, "grown", delta, expect, step, title), workspace)
 
     def save_files(
         self,
@@ -138,13 +151,30 @@ class Timeline:
         status: str | None = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        step: StepSummary | None = None,
+        title: str = "",
     ) -> Checkpoint:
         """Save the files of a workspace beside the state that the head has by then; also with its
         status, if that is None."""
         about = self._saving.about(name, kind, status, description, metadata, carries=True)
         if workspace is None:
             raise Misuse("workspace is the directory whose files are to be saved, not None")
-        return self._made(SaveRequest(about, "carried", expect=ANY_HEAD), workspace)
+        request = self._request(about, "carried", None, ANY_HEAD, step, title)
+        return self._made(request, workspace)
+
+    def _request(
+        self,
+        about: About,
+        form: Form,
+        state: Any,
+        expect: Expected,
+        step: StepSummary | None,
+        title: str,
+    ) -> SaveRequest:
+        if step is None and title == "":
+            return SaveRequest(about, form, state, expect)
+        saving = self._saving
+        return SaveRequest(about, form, state, expect, saving.step(step), saving.title(title))
 
     def _made(self, request: SaveRequest, workspace: Directory | None) -> Checkpoint:
         """The checkpoint that was asked for. Handlers are told, also of one that fails; the caller

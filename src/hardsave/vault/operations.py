@@ -218,7 +218,7 @@ def _files_move(plain: list[Any] | None) -> FilesMove | None:
 
 
 def _where(standing: TimelineRecord | None) -> list[Any] | None:
-    return None if standing is None else list(standing[1:])
+    return None if standing is None else list(standing[1:6])  # a title is not undone
 
 
 def _standing(name: str, where: list[Any] | None) -> TimelineRecord | None:
@@ -334,7 +334,7 @@ def _back(entry: Entry, move: Move, now: TimelineRecord, newest: int) -> Timelin
             f"timeline {now.name!r} was saved on since the {entry.kind} that this would take back: "
             f"see {now.name}:{newest}; delete the whole timeline if none of it is wanted"
         )
-    return before._replace(last_seq=now.last_seq)
+    return before._replace(last_seq=now.last_seq, title=now.title)
 
 
 def aside(standing: TimelineRecord, files: FilesMove, safety: CheckpointRecord) -> TimelineRecord:

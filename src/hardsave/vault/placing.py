@@ -50,6 +50,7 @@ def extended(arriving: Arriving, here: Here) -> TimelineRecord:
         head=arriving.line.head if moves_on else here.line.head,
         last_seq=max(here.line.last_seq, arriving.line.last_seq),
         is_deleted=here.line.is_deleted and not arriving.has_new_checkpoints,
+        title=here.line.title or arriving.line.title,
     )
 
 

@@ -24,16 +24,25 @@ What stays: tombstones, that is ids, numbers and parents.
 """
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hardsave.defaults import MAX_NAME
-from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, Id, LogRecord, Tombstone
+from hardsave.objects.records import (
+    CheckpointRecord,
+    Id,
+    LogRecord,
+    TimelineRecord,
+    Tombstone,
+)
 from hardsave.objects.rewriting import Rewriting
 from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes, Move
+from hardsave.timeline import step_summary
+from hardsave.timeline.step_summary import TITLE, without_text
 from hardsave.vault import fencing, operations, purge_tasks, remains, search
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects
@@ -75,10 +84,14 @@ def checkpoint(context: Context, ref: str) -> Purged:
     if isinstance(record, Tombstone):
         return _collected(context)
     standing = context.store.timeline(context.user, record.timeline)
-    moves: tuple[Move, ...] = ()
+    become = standing
     if standing is not None and standing.head == record.id:
         above = next(context.history.ancestors(record), None)
-        moves = (Move(standing, standing._replace(head=None if above is None else above.id)),)
+        become = standing._replace(head=None if above is None else above.id)
+    if become is not None and _is_titled_by(become, record):
+        become = become._replace(title="")
+    is_moved = become is not None and become != standing
+    moves = (Move(standing, become),) if is_moved and become is not None else ()
     _drop(context, [record.id], moves)
     return _collected(context, dropped=1)
 
@@ -89,7 +102,8 @@ def timeline(context: Context, name: str) -> Purged:
     if standing is None:
         raise NotFound(f"there is no timeline {name!r}; vault.timelines() lists them")
     ids = [record.id for record in context.history.line(name, hidden=True)]
-    _drop(context, ids, (Move(standing, standing._replace(head=None, is_deleted=True)),))
+    become = standing._replace(head=None, is_deleted=True, title="")
+    _drop(context, ids, (Move(standing, become),))
     return _collected(context, dropped=len(ids))
 
 
@@ -111,10 +125,12 @@ def text(context: Context, wanted: str) -> Purged:
     tasks = purge_tasks.forget(context, old)
     rewriter = _Rewriter(context, wanted, old)
     _forget_names(context, old)
+    _forget_titles(context, wanted)
     count = rewriter.rewrite_all()
     purged = _collected(context, rewritten=count)
     while again := rewriter.rewrite_all():  # saved meanwhile, by a handle that remembered it
         count += again
+        _forget_titles(context, wanted)
         purged = _collected(context, rewritten=count)
     left = remains.clear(context, wanted)
     return purged.replace(tasks=tasks, left=(*purged.left, *left))
@@ -145,6 +161,36 @@ def _forget_names(context: Context, old: bytes) -> None:
         fencing.commit(context, batch)
 
 
+def _is_titled_by(line: TimelineRecord, record: CheckpointRecord) -> bool:
+    """Whether the title of a timeline is the prompt of a checkpoint."""
+    summary = None if record.summary is None else step_summary.decode(record.summary)
+    prompt = "" if summary is None else step_summary.line(summary.prompt, TITLE)
+    return prompt != "" and prompt == line.title
+
+
+def _forget_titles(context: Context, wanted: str) -> None:
+    """Titles of timelines, deleted ones too, without a text. One that is saved on meanwhile is
+    looked at again."""
+    end = time.monotonic() + PATIENCE
+    while moves := list(_without_titles(context, wanted)):
+        record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+        batch = Batch(context.user, record, changes=Changes(moves=moves))
+        try:
+            fencing.commit(context, batch)
+        except LeaseLost:
+            raise
+        except Conflict:
+            if time.monotonic() > end:
+                raise
+
+
+def _without_titles(context: Context, wanted: str) -> Iterator[Move]:
+    for line in context.history.timelines(deleted=True):
+        title = without_text(line.title, wanted, REPLACEMENT)[:TITLE]
+        if title != line.title:
+            yield Move(line, line._replace(title=title))
+
+
 def _names(effects: Effects, old: bytes) -> bool:
     """Whether a path or the id of a task has the text."""
     named = [mark.task.encode() for mark in effects.tasks]
@@ -162,8 +208,19 @@ def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
         if line.head in dropped and line.name not in moved:
             raise Conflict(f"timeline {line.name!r} stands there; purge or rewind it first")
     entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-    changes = Changes(moves=moves, drop=ids)
+    changes = Changes(moves=moves, drop=ids, replace=list(_without_paths(context, dropped)))
     fencing.commit(context, Batch(context.user, entry, changes=changes))
+
+
+def _without_paths(context: Context, dropped: set[Id]) -> Iterator[CheckpointRecord]:
+    """The children of checkpoints that are dropped: their summaries name files that these had."""
+    after = 0
+    while rows := context.store.saved(context.user, after, _PAGE):
+        for row in rows:
+            if row.parent in dropped and row.id not in dropped and row.summary is not None:
+                summary = step_summary.decode(row.summary).replace(paths=())
+                yield row._replace(summary=step_summary.encode(summary))
+        after = rows[-1].number
 
 
 def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:
@@ -192,6 +249,7 @@ class _Rewriter:
 
     def __init__(self, context: Context, wanted: str, old: bytes) -> None:
         self._context = context
+        self._wanted = wanted
         self._old = old
         self._new = REPLACEMENT.encode()
         self._values = Rewriting(wanted, REPLACEMENT, context.objects.fetch)
@@ -245,7 +303,12 @@ class _Rewriter:
             description=self._without(record.description),
             metadata=self._values.value(record.metadata),
             task=None if record.task is None else self._without(record.task),
+            summary=None if record.summary is None else self._summary(record.summary),
         )
+
+    def _summary(self, kept: bytes) -> bytes:
+        summary = step_summary.decode(kept)
+        return step_summary.encode(step_summary.without(summary, self._wanted, REPLACEMENT))
 
     def _elsewhere(self, workspace: bytes) -> bytes:
         """A path from the top still, if the text was its beginning."""

@@ -15,22 +15,35 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Union
 
 from hardsave.defaults import MAX_METADATA_BYTES
 from hardsave.errors import Conflict, Corrupt, LeaseLost, Misuse
+from hardsave.logs import log
 from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
+from hardsave.objects.view import plain, view
 from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
 from hardsave.stores.ledger import Fence, Work
 from hardsave.tasks import current
 from hardsave.timeline import names
 from hardsave.timeline.refs import to_text
+from hardsave.timeline.step_summary import BRIEF, LINE, TITLE, StepSummary, beginning, line
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import whole_id
 from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.parts import Parts
 from hardsave.vault.pin import Pin
+from hardsave.vault.step_summaries import (
+    NOTHING,
+    Heard,
+    News,
+    Told,
+    last_of,
+    of_state,
+    summed,
+    told_by,
+)
 
 if TYPE_CHECKING:
     from hardsave.objects.shadow import Shadow
@@ -72,6 +85,8 @@ class SaveRequest(NamedTuple):
     form: Form
     state: Any = None
     expect: Expected = None
+    step: StepSummary | None = None  # what the caller knows of it; the rest is filled in
+    title: str = ""  # for a timeline that has none
 
     @property
     def may_double(self) -> bool:
@@ -86,6 +101,7 @@ class SavePlan(NamedTuple):
     record: CheckpointRecord
     become: TimelineRecord
     memory: "Memory | None"
+    told: Told | None  # of its summary, for the next one
 
 
 class Receipt:
@@ -128,6 +144,8 @@ class Saving:
         self._memory: Memory | None = None
         self._grown_on: Hash | None = None  # the state that a growth remembers
         self._made: tuple[Id, Hash] | None = None  # the checkpoint that was saved last, its state
+        self._told: tuple[Id, Told] | None = None  # of the summary of the head
+        self._row: CheckpointRecord | None = None  # of the head, as it was looked up last
         self._is_warm = False  # whether most of what is built is stored already
         self._attempted: TimelineRecord | None = None  # by a save that did not return
 
@@ -155,6 +173,7 @@ class Saving:
         """The head as it is now; it counts as seen."""
         standing, head = self._context.history.standing(self._name)
         self._see(standing)
+        self._row = head
         return head
 
     def _saved(
@@ -195,11 +214,12 @@ class Saving:
                 work.lost()
             raise error
         if isinstance(error, ObjectsGone):
-            self._made = None  # or a text was purged from it
+            self._made = self._told = self._row = None  # or a text was purged from it
             if gone:
                 raise Corrupt(f"{error}, but the head needs it; run verify") from error
             return 1  # what was remembered is collected by now: once more, with all of it
         if isinstance(error, Corrupt) and was_grown and gone == 0:
+            self._told = self._row = None
             return 1  # a text may have been purged from what was remembered
         conflict = self._overtaken(error)
         if request.expect is None and self._follows():
@@ -223,8 +243,10 @@ class Saving:
         """A request on top of the head last seen. Nothing is written, but for all parts of a state
         that comes in parts except its last, which go ahead under a pin."""
         base = self.seen
-        root, out, memory = self._built(request, base, pin)
-        record = self._record(request.about, base, root)
+        heard = Heard()
+        root, out, memory = self._built(request, base, pin, heard)
+        summary, told = self._summary(request, base, memory, out, heard, files)
+        record = self._record(request.about, base, root, summary)
         fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
         if files is not None:
             record = record._replace(snapshot=files.address, workspace=files.workspace)
@@ -237,21 +259,25 @@ class Saving:
             record = record._replace(
                 task=work.task, generation=work.generation, attempt=work.attempt
             )
-        created_at, origin = (record.created_at, None) if base is None else base[3:5]
-        become = TimelineRecord(self._name, record.id, record.seq, created_at, origin)
+        if base is None:
+            created_at, origin, title = record.created_at, None, request.title
+        else:
+            created_at, origin, title = base.created_at, base.origin, base.title or request.title
+        become = TimelineRecord(self._name, record.id, record.seq, created_at, origin, False, title)
         batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
         if work is not None:
             batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
-        return SavePlan(batch, record, become, memory)
+        return SavePlan(batch, record, become, memory, told)
 
     def _attempt(self, plan: SavePlan) -> CheckpointRecord:
         """Commit a plan, and remember what it made."""
-        batch, record, become, memory = plan
+        batch, record, become, memory, told = plan
         self._attempted = become
         number = self._context.store.commit(batch)
         self._is_warm = True
         self._memory, self._grown_on = memory, record.root
         self._made = (record.id, record.root)
+        self._told = None if told is None else (record.id, told)
         self.seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
         self._attempted = None
         return CheckpointRecord(number, *record[1:])
@@ -277,7 +303,9 @@ class Saving:
 
     # States
 
-    def _built(self, request: SaveRequest, base: TimelineRecord | None, pin: Pin | None) -> Built:
+    def _built(
+        self, request: SaveRequest, base: TimelineRecord | None, pin: Pin | None, heard: Heard
+    ) -> Built:
         form = request.form
         if form == "grown":
             growth = self._growth(base)
@@ -286,7 +314,7 @@ class Saving:
             return self._whole(request.state)
         if form == "carried":
             return self._carried(base)
-        return self._in_parts(request.state, base, pin)
+        return self._in_parts(request.state, base, pin, heard)
 
     def _whole(self, state: Any) -> Built:
         from hardsave.objects.shadow import Shadow  # who only appends, or saves files, needs none
@@ -297,12 +325,14 @@ class Saving:
             shadow = Shadow(self._context.objects.builder)
         return *shadow.save(state), shadow
 
-    def _in_parts(self, parts: Parts, base: TimelineRecord | None, pin: Pin | None) -> Built:
+    def _in_parts(
+        self, parts: Parts, base: TimelineRecord | None, pin: Pin | None, heard: Heard
+    ) -> Built:
         assert pin is not None
         if not parts.goes_on:
             self._memory, self._grown_on = self._growing(None), None
         growth = self._growth(base)
-        return *parts.grown(growth.append, pin.put), growth
+        return *parts.grown(heard.by(growth.append), pin.put), growth
 
     def _carried(self, base: TimelineRecord | None) -> Built:
         if base is None or base.head is None:
@@ -363,17 +393,117 @@ class Saving:
         id, moment = self._once or self._context.new_id(), self._context.clock()
         return About(id, moment, name, kind, status, description, encoded)
 
-    def _record(self, about: About, base: TimelineRecord | None, root: Hash) -> CheckpointRecord:
+    def _record(
+        self, about: About, base: TimelineRecord | None, root: Hash, summary: bytes | None
+    ) -> CheckpointRecord:
         """A checkpoint in its place."""
         id, moment, name, kind, status, description, metadata = about
         parent, seq = (None, 1) if base is None else (base.head, base.last_seq + 1)
         if status is None:
             status = self._status_of(parent)
         said = (name, kind, status, description, metadata)
-        return CheckpointRecord(0, id, self._name, seq, parent, moment, *said, root)
+        place = (id, self._name, seq, parent, moment)
+        return CheckpointRecord(0, *place, *said, root, summary=summary)
 
     def _status_of(self, head: Id | None) -> str:
         return RUNNING if head is None else self._context.history.at(head).status
+
+    # What lists tell
+
+    def step(self, given: StepSummary | None) -> StepSummary | None:
+        """What a caller knows of a step, as it is kept: cut, and without secrets."""
+        if given is None:
+            return None
+        if not isinstance(given, StepSummary):
+            raise Misuse(f"step is a StepSummary, not {type(given).__name__}")
+        if given.phase not in ("", "before", "after"):
+            raise Misuse(f"the phase of a step is 'before', 'after' or '', not {given.phase!r}")
+        redacted = self._context.objects.redacted
+        return StepSummary(
+            prompt=beginning(redacted(given.prompt)),
+            call=line(redacted(given.call)),
+            call_id=line(redacted(given.call_id)),
+            phase=given.phase,
+            outside=tuple(line(redacted(each)) for each in given.outside),
+        )
+
+    def title(self, given: str) -> str:
+        if not isinstance(given, str):
+            raise Misuse(f"a title is text, not {type(given).__name__}")
+        return line(self._context.objects.redacted(given), TITLE)
+
+    def _summary(
+        self,
+        request: SaveRequest,
+        base: TimelineRecord | None,
+        memory: Memory | None,
+        out: Out,
+        heard: Heard,
+        files: "Taken | None",
+    ) -> tuple[bytes | None, Told | None]:
+        """The summary of a checkpoint, and what the next one has to know of it. A state is any
+        data: one that cannot be told of is saved all the same."""
+        try:
+            before = self._before(base)
+            news = self._news(request, before, memory, out, heard)
+            return summed(news, request.step, before, files, self._context.objects.fetch)
+        except (Corrupt, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            log(__name__).warning("a checkpoint is saved without its summary", exc_info=True)
+            return None, None
+
+    def _before(self, base: TimelineRecord | None) -> Told:
+        """What the summary of the head tells."""
+        head = None if base is None else base.head
+        if head is None:
+            return NOTHING
+        if self._told is None or self._told[0] != head:
+            row = self._row
+            if row is None or row.id != head:
+                row = self._context.history.at(head)
+            self._told = head, told_by(row, self._context.objects.reader_of(row))
+        return self._told[1]
+
+    def _news(
+        self, request: SaveRequest, before: Told, memory: Memory | None, out: Out, heard: Heard
+    ) -> News:
+        """What is new in the conversation of a state."""
+        form, state = request.form, request.state
+        limit = LINE if form == "parts" or request.step is not None else BRIEF
+        if form == "whole":
+            items = of_state(state)
+            if items is None:
+                return News()
+            count = len(items)
+            new = count - (before.messages or 0)
+            return News(count, new, *last_of(items, new, limit, self._plain))
+        same = News(before.messages, 0, before.said, tools=before.tools)
+        if form == "carried":
+            return same
+        if form == "grown":
+            heard.note(state)
+        if heard.key is None or not isinstance(memory, Growth):
+            return same
+        count = memory.length(heard.key, out) or 0
+        goes_on = form == "grown" or state.goes_on
+        new = heard.new if goes_on else count - (before.messages or 0)
+        said, prompt, tools = last_of(heard.items, heard.new, limit, self._plain)
+        if not said and goes_on:
+            called = before.tools if before.tools is not None else self._tools_of_head()
+            said = f"after {called}" if called else before.said
+        return News(count, new, said, prompt, tools)
+
+    def _tools_of_head(self) -> str:
+        """The tools that the last message of the head calls, whose results are all that is new."""
+        root = self._grown_on
+        items = None if root is None else of_state(view(self._context.objects.reader, root))
+        return last_of([plain(items[-1])], 0, LINE, self._plain).tools if items else ""
+
+    def _plain(self, message: Any) -> Any:
+        """A message as it is read again, without secrets."""
+        objects = self._context.objects
+        if objects.codec.redaction is None and isinstance(message, dict | str):
+            return message
+        return objects.as_saved(message)
 
     # Heads
 

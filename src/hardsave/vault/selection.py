@@ -33,7 +33,7 @@ from hardsave.vault.scratch import Scratch
 TABLES = """
     CREATE TABLE lines (
         name TEXT PRIMARY KEY, head BLOB, last_seq INTEGER, created_at INTEGER, origin BLOB,
-        deleted INTEGER, whole INTEGER
+        deleted INTEGER, title TEXT, whole INTEGER
     ) WITHOUT ROWID;
     CREATE TABLE past (
         id      BLOB PRIMARY KEY,
@@ -128,7 +128,8 @@ class Selection:
             yield found
 
     def _begin(self, line: TimelineRecord, *, whole: bool) -> TimelineRecord:
-        self._scratch.do("INSERT OR IGNORE INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", *line, whole)
+        add = "INSERT OR IGNORE INTO lines VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        self._scratch.do(add, *line, whole)
         return line
 
     def _list(self, name: str, upto: int) -> int:

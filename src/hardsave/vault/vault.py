@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.search import Hit
     from hardsave.vault.search_index import SearchIndex
+    from hardsave.vault.session_list import Session
     from hardsave.vault.store import Retention, VaultStore
     from hardsave.vault.transfer import Exported, Imported
     from hardsave.vault.undo import Operation
@@ -138,6 +139,33 @@ class Vault:
         """All timelines, by name."""
         for record in self._context.history.timelines():
             yield Timeline(self._context, record.name, record)
+
+    def sessions(
+        self,
+        *,
+        workspace: "str | os.PathLike[str] | None" = None,
+        limit: int = 50,
+        after: str | None = None,
+        deleted: bool = False,
+    ) -> "Page[Session[Checkpoint]]":
+        """Timelines with their titles, newest checkpoints and heads, the last updated first.
+
+        With a `workspace` only those whose newest files are of this directory: of their newest
+        twenty checkpoints the first that has files, or else the head. `deleted` ones come along if
+        they are asked for. `after` is the `next` of the page before.
+        """
+        from hardsave.vault.session_list import sessions  # few programs list what they did
+
+        return sessions(self._context, workspace, limit, after, deleted=deleted)
+
+    def moments(
+        self, workspace: "str | os.PathLike[str]", *, limit: int = 50, after: str | None = None
+    ) -> "Page[Checkpoint]":
+        """Checkpoints with files of a directory, of all timelines together, in the order in which
+        they were saved, newest first. `after` is the `next` of the page before."""
+        from hardsave.vault.session_list import moments
+
+        return moments(self._context, workspace, limit, after)
 
     def workspace(
         self,

@@ -137,9 +137,7 @@ def test_a_rewind_typed_inside_claude_under_run_goes_on_in_the_same_terminal(
             screen.wait_for("Made a.")
             claude.ask(screen, "remove it", "Removed a.")
             screen.wait_until(lambda: log(stage)[0]["description"] == "answered")
-            (target,) = (
-                each for each in log(stage) if each["description"] == "before: remove it"
-            )
+            (target,) = (each for each in log(stage) if each["description"] == "before: remove it")
             screen.type("!")
             screen.wait_for("! for shell mode")
             screen.type(f"{HARDSAVE} rewind :{target['seq']}")
@@ -192,9 +190,7 @@ def test_a_rewind_typed_inside_codex_under_run_goes_on_in_the_same_terminal(
             screen.type("remove it")
             screen.wait_for("Removed a.", key="\r")
             screen.wait_until(lambda: log(stage)[0]["description"] == "answered")
-            (target,) = (
-                each for each in log(stage) if each["description"] == "before: remove it"
-            )
+            (target,) = (each for each in log(stage) if each["description"] == "before: remove it")
             screen.type(f"!{HARDSAVE} rewind :{target['seq']}")
             screen.wait_for(f"rewind :{target['seq']}")
             screen.wait_for("goes on in the conversation", key="\r")

@@ -7,26 +7,32 @@ import signal
 
 import pytest
 
+import hardsave
+from hardsave.cli.picker.feed import FIRST
 from tests.integration.cli.conftest import HARDSAVE, Project
 from tests.integration.cli.screen import Screen
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*3[0-9](;[0-9;]*)?m")
 UP, DOWN = "\x1b[A", "\x1b[B"
+PLANNED = ("state  session-1:5 → session-1:3  5 → 3 messages", "files  1 changed")
 
 
 def test_a_checkpoint_is_picked_seen_in_full_confirmed_and_taken_back(project: Project) -> None:
     (project.path / "parser.py").write_text("ruined\n")
     with project.screen("rewind") as seen:
-        for text in ("Enter choose", "> @  session-1:5", "5 of 5"):
+        for text in ("Enter rewind", "> @ All green", "5 steps"):
             seen.wait_for(text)
         seen.type("plan")
-        seen.wait_for("1 of 5")
-        seen.wait_for("1 file would change")  # what is chosen is looked at a moment later
-        for text in ("session-1:3", "assistant  A plan"):
-            seen.wait_for(text)
+        seen.wait_for("  1 step")
+        for text in ("session-1:3, after this step", "> ● plan-ready A plan", *PLANNED):
+            seen.wait_for(text)  # the disk is looked at a moment later
+        seen.type("\x04")
+        seen.wait_for("-ruined")
+        seen.type("\x1b")
+        seen.wait_for("Tab both")
         seen.type("\r")
         seen.wait_for("rewind?")
-        for text in ("state  session-1:5 → session-1:3  5 → 3 messages", "    ~ parser.py"):
+        for text in (*PLANNED, "    ~ parser.py"):
             seen.wait_for(text)
         seen.type("d\n")
         seen.wait_for("-ruined")
@@ -38,6 +44,33 @@ def test_a_checkpoint_is_picked_seen_in_full_confirmed_and_taken_back(project: P
     assert project.files() == {"parser.py": "# a line\n" * 3}
     assert project.run("undo").returncode == 0
     assert project.files() == {"parser.py": "ruined\n"}
+
+
+def test_a_filter_finds_the_oldest_moment_of_the_oldest_session_and_goes_back_at_once(
+    project: Project,
+) -> None:
+    """They are read in pages: the first has the newest alone."""
+    with hardsave.open() as vault:
+        for number in range(FIRST):
+            name = f"claude-00000000-0000-4000-8000-00000000000{number % 5}"
+            (project.path / "parser.py").write_text(f"# {number}\n")
+            vault.timeline(name).save(
+                {"messages": [{"role": "user", "content": f"Make it {number}"}]},
+                description=f"before: Make it {number}",
+                metadata={"hook": "UserPromptSubmit"},
+                workspace=project.path,
+            )
+    with project.screen("rewind", width=120) as seen:
+        for text in ("make-4", "▸ Make it", "6 sessions, 240 prompts, 5 steps"):
+            seen.wait_for(text)
+        seen.type("fix the")
+        for text in ("1 session, 1 step", "> ○ Please fix the parser", "~ parser.py"):
+            seen.wait_for(text)
+        assert "files of other sessions since go back too" in seen.text
+        seen.type("\x07")  # go on, without a question
+        assert seen.ended() == 0
+        assert "rewound session-1 to session-1:1" in seen.text
+    assert project.files() == {"parser.py": "# a line\n"}
 
 
 def test_a_command_that_is_printed_can_be_copied_from_a_narrow_terminal(project: Project) -> None:
@@ -53,7 +86,7 @@ def test_a_command_that_is_printed_can_be_copied_from_a_narrow_terminal(project:
 def test_a_terminal_without_our_drawings_gets_letters(project: Project) -> None:
     assert project.run("save", "漢字" * 60).returncode == 0
     with project.screen("rewind", PYTHONIOENCODING="ascii") as seen:
-        for text in ("^v move", "rewind session-1 to", "-" * 100, "> @  session-1:6"):
+        for text in ("^v move", "rewind to", "-- session-1:6", "> @ ??????"):
             seen.wait_for(text)
         assert "\\u" not in seen.text
         seen.type("\x03")
@@ -63,9 +96,9 @@ def test_a_terminal_without_our_drawings_gets_letters(project: Project) -> None:
 
 def test_tab_chooses_only_the_state(project: Project) -> None:
     with project.screen("rewind") as seen:
-        seen.wait_for("Tab state and files")
+        seen.wait_for("Tab both")
         seen.type(DOWN + DOWN + "\t")
-        seen.wait_for("Tab only the state")
+        seen.wait_for("Tab state")
         seen.type("\r")
         seen.wait_for("rewind?")
         seen.type("y\n")
@@ -86,15 +119,15 @@ def test_an_answer_of_no_or_nothing_changes_nothing(project: Project) -> None:
 
 def test_the_picker_follows_the_size_of_its_window(project: Project) -> None:
     with project.screen("rewind", width=100, height=30) as seen:
-        seen.wait_for("Enter choose")
+        seen.wait_for("Enter rewind")
         seen.resize(50, 12)
-        seen.wait_for("─" * 51, gone=True)
-        seen.wait_for("─" * 50)
         seen.wait_until(lambda: seen.lines[11].startswith("↑↓ move"))
+        seen.wait_for("─" * 10)
         assert sum(line.startswith("> ") for line in seen.lines) == 1
         seen.resize(120, 40)
-        seen.wait_for("─" * 120)
         seen.wait_until(lambda: seen.lines[39].startswith("↑↓ move"))
+        seen.wait_for(" │ session-1:5, after this step")  # beside the list
+        assert "─" * 10 not in seen.text
         seen.type("\x1b")
         assert seen.ended() == 1
 
@@ -111,9 +144,9 @@ def test_the_picker_fits_its_window_with_any_stdout_and_environment(
         width=50,
         height=12,
     ) as seen:
-        seen.wait_for("─" * 50)
-        assert seen.lines[0].startswith("rewind session-1 to")
-        assert seen.lines[11].startswith("↑↓ move")
+        seen.wait_until(lambda: seen.lines[11].startswith("↑↓ move"))
+        assert seen.lines[0].startswith("rewind to")
+        assert max(map(len, seen.lines)) == 50
         seen.type("\x1b")
         seen.ended()
 
@@ -125,7 +158,7 @@ def test_however_the_picker_ends_the_terminal_is_as_it_was(
     how: str | signal.Signals, code: int, project: Project
 ) -> None:
     with project.screen("rewind") as seen:
-        seen.wait_for("Enter choose")
+        seen.wait_for("Enter rewind")
         assert not seen.is_as_before()
         if isinstance(how, str):
             seen.type(how)

@@ -221,7 +221,7 @@ def test_undo_and_redo_say_what_became_of_files(run: Run, session_1: Path) -> No
     told = run("undo", "--timeline", "session-1").out
     assert "files: 1 created, 1 kept" in told
     assert "    + b.txt" in told
-    assert "    ! a.txt  left as it is: timeline 'other' has saved a change of it" in told
+    assert "    ! a.txt  left as it is: timeline 'other' has changed it" in told
     assert files(session_1)["a.txt"] == "theirs"
     assert run("redo", "--timeline", "session-1", "--json").data["files"]["removed"] == ["b.txt"]
     run("rewind", "@~1", "--state", "--yes", "--timeline", "session-1")

@@ -185,7 +185,7 @@ def test_another_file_is_not_an_export() -> None:
 
 
 def test_a_newer_version_asks_for_an_upgrade() -> None:
-    for version, flags, zero in ((2, 0, 0), (1, 1, 0), (1, 0, 1)):
+    for version, flags, zero in ((3, 0, 0), (0, 0, 0), (2, 1, 0), (2, 0, 1)):
         header = frames._HEADER.pack(frames.MAGIC, version, flags, zero, *COUNTS)
         with pytest.raises(Misuse, match="newer Hardsave"):
             read(forged(END, header=header))

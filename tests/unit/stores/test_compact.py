@@ -152,6 +152,7 @@ def test_a_long_conversation_takes_hardly_more_room_than_its_messages(
             else:
                 line.append(payload.delta(turn))
         vault.store.compact()
-        assert path.stat().st_size - tables <= 0.935 * payload.size
+        for_lists = 160 * TURNS  # the beginnings of two messages, in the row of each checkpoint
+        assert path.stat().st_size - tables <= 0.935 * payload.size + for_lists
         assert line.load() == payload.state(TURNS)
         assert vault.store.verify().ok

@@ -157,8 +157,9 @@ def test_a_file_of_an_older_version_gets_a_ledger(path: Path) -> None:
     def older(connection: apsw.Connection) -> None:
         for table in ("tasks", "ledger", "owners"):
             connection.execute(f"DROP TABLE {table}")
-        for column in ("task", "generation", "attempt"):  # of a later version still
+        for column in ("task", "generation", "attempt", "summary"):  # of later versions still
             connection.execute(f"ALTER TABLE checkpoints DROP COLUMN {column}")
+        connection.execute("ALTER TABLE timelines DROP COLUMN title")
         connection.pragma("user_version", ours)
 
     store._apply(older)

@@ -167,7 +167,10 @@ def test_tombstones_are_honoured(path: Path) -> None:
     store.commit(Batch(None, an_entry("drop"), changes=Changes(drop=[victim])))
     store.close()
     beside(path, "-old").rename(beside(path, "-backup"))  # it has not heard of that
-    flip(path, (path.stat().st_size - 3000) * 8)
+    direct = connection.connect(str(path), "power", create=False)
+    page: Any = direct.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'packs'").get
+    direct.close()
+    flip(path, ((page - 1) * connection.PAGE_BYTES + 2_000) * 8)
     hardsave.repair(url(path))
     store = SqliteStore(path)
     assert store.checkpoint(None, victim) is None

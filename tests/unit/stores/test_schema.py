@@ -135,7 +135,13 @@ def test_an_earlier_file_and_one_that_was_mended_have_all_of_them(tmp_path: Path
     path = tmp_path / "store.db"
     store = SqliteStore(path)
     Line(store).save()
-    store._apply(lambda connection: connection.pragma("user_version", schema.VERSION - 1))
+
+    def older(connection: apsw.Connection) -> None:
+        connection.execute("ALTER TABLE checkpoints DROP COLUMN summary")
+        connection.execute("ALTER TABLE timelines DROP COLUMN title")
+        connection.pragma("user_version", schema.VERSION - 1)
+
+    store._apply(older)
     store.close()
     store = SqliteStore(path)
     assert of(store) == all_of_them()

@@ -21,6 +21,7 @@ _ADDED = {  # by each migration: tables, then columns, with the indexes that are
     4: (("tasks", "ledger", "owners"), (), ()),
     5: ((), ("checkpoints.task", "checkpoints.generation", "checkpoints.attempt"), ()),
     6: ((), (), ()),
+    7: ((), ("checkpoints.summary", "timelines.title"), ()),
 }
 
 
@@ -95,9 +96,11 @@ def test_an_earlier_file_is_repaired(path: Path, version: int) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:-4096] + bytes(4096))
     report = hardsave.repair(url(path))
-    assert report.checkpoints > ruins.SAVES // 2
+    assert report.checkpoints > ruins.SAVES // 3  # the last page may be one of theirs
     with hardsave.open(url(path)) as vault:
-        assert vault.timeline("main").load("main:1") == ruins.state(1)
+        line = vault.timeline("main")
+        for one in line.checkpoints(limit=ruins.SAVES):
+            assert line.load(one) == ruins.state(one.seq)
 
 
 @pytest.mark.parametrize("version", EARLIER)

@@ -133,8 +133,8 @@ class Churn:
             self.random.choice([lambda: link.symlink_to("c.txt"), link.mkdir, link.touch])()
 
     def link(self) -> None:
-        """In a place that is always watched; and nothing more until somebody has looked: what
-        is done to a file under a name that nobody ever saw is told to nobody."""
+        """In a place that is always watched; and nothing more until the next scan:
+        there is no event for a change under a name that no scan has seen."""
         (self.root / "linked").hardlink_to(self.file())
         self.is_time_to_look = True
 
@@ -231,7 +231,7 @@ class Churn:
 def main() -> None:
     root, outside, seed = sys.argv[1:]
     churn = Churn(Path(root), Path(outside), int(seed))
-    churn.verbs.remove(churn.link)  # nobody looks in between
+    churn.verbs.remove(churn.link)  # there is no scan in between
     while not select.select([sys.stdin], [], [], 0)[0]:
         churn.step()
 

@@ -62,7 +62,7 @@ class Room:
         self.batches = 0
         self.fetched = 0
         self.now_ns = 0  # how far the clock is ahead of the disk's
-        self.frozen: dict[bytes, os.stat_result] = {}  # how it looks, whatever has changed
+        self.frozen: dict[bytes, os.stat_result] = {}  # its status, also after a change
 
     def clock(self) -> int:
         return time.time_ns() + self.now_ns
@@ -106,7 +106,7 @@ class Room:
 
     @contextmanager
     def _frozen(self) -> Iterator[None]:
-        """By whatever way a path is looked at."""
+        """For each way to look at a path."""
         lstat, real, frozen = os.lstat, os.stat, self.frozen
 
         def look(path: Any, *, dir_fd: int | None = None, **how: Any) -> os.stat_result:
@@ -116,12 +116,12 @@ class Room:
                     return status
             return real(path, dir_fd=dir_fd, **how)
 
-        def glance(path: bytes, *, dir_fd: int | None = None) -> os.stat_result:
+        def frozen_lstat(path: bytes, *, dir_fd: int | None = None) -> os.stat_result:
             whole = path if dir_fd is None else os.path.join(os.fsencode(self.root), path)
             return frozen.get(whole) or lstat(path, dir_fd=dir_fd)
 
         with (
-            mock.patch.object(os, "lstat", glance),
+            mock.patch.object(os, "lstat", frozen_lstat),
             mock.patch.object(os, "stat", look),
         ):
             yield
@@ -184,7 +184,7 @@ class WatchedRoom(Room):
         super().__init__(root)
         self.watch = watch(root, cookies=cookies, **options)
         self.reasons: list[str] = []  # of scans that looked at everything
-        self.narrow = 0  # scans that did not
+        self.incremental = 0  # scans that did not
         self.looked_at: list[bytes] = []  # directories, by the last scan
 
     def __enter__(self) -> "WatchedRoom":
@@ -199,7 +199,7 @@ class WatchedRoom(Room):
     def scanned(self, found: Scan) -> None:
         self.looked_at = [each.path for each in found.found]
         if found.is_incremental:
-            self.narrow += 1
+            self.incremental += 1
         else:
             self.reasons.append(found.full_scan_reason)
 

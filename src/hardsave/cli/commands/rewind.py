@@ -21,6 +21,7 @@ from hardsave.errors import HardsaveError, Misuse
 
 if TYPE_CHECKING:
     from hardsave.agents.conversation import Resumption
+    from hardsave.cli.picker.state import Action
     from hardsave.vault.restore_plan import FileChanges
 
 _NAMED = 20  # paths that a message names
@@ -50,7 +51,7 @@ _LISTED = 15  # checkpoints, where no list can be opened
     type=click.Path(),
     help="Only this file or directory, seen from here; repeatable.",
 )
-@click.option("--mine", is_flag=True, help="Only what this timeline saved first.")
+@click.option("--mine", is_flag=True, help="Only what this session has changed.")
 @click.option("--everyone", is_flag=True, help="What other timelines did, too.")
 @click.option(
     "--into",
@@ -92,12 +93,14 @@ def rewind(
         chosen = _picked(session, options)
         if chosen is None:
             return _nothing_done(session)
-        ref, options = chosen
+        ref, options, action = chosen
+        if action == "fork":
+            _tell_how_to_fork(session, ref)
+            return None
+        resume = resume or action == "go on"
+        yes = yes or action == "go on"  # the list has shown what happens
     target = _target(session, ref, status, before)
-    line = _timeline_of(session, target)
-    options = _with_relative_paths(
-        session, _after_a_move(session, options, line, target), line, target
-    )
+    line, options = _where(session, target, options)
     plan = line.rewind(target.id, **options.asked(), dry_run=True)
     if not options.does_something(plan):
         around = None if dry_run else _of_same_run(around, line)
@@ -356,14 +359,44 @@ def _list_refs(session: Session) -> None:
 # Where to
 
 
-def _picked(session: Session, options: RewindOptions) -> tuple[str, RewindOptions] | None:
-    """What the user chose from a list; None if nothing."""
+def _picked(session: Session, options: RewindOptions) -> "tuple[str, RewindOptions, Action] | None":
+    """What the user chose from a list, and to do with it; None if nothing."""
     if not session.out.can_ask or session.out.messages.is_dumb_terminal:
         raise Misuse("say where to: a REF such as @~1, or --status, or --before")
-    from hardsave.cli.picker.options import choose  # with all that a screen needs
+    from hardsave.cli.picker.feed import choose  # with all that a screen needs
 
-    chosen = choose(session, options.what)
-    return None if chosen is None else (chosen.id, options._replace(what=chosen.what))
+    def planned(id: str, what: rewind_plan.What) -> Rewind:
+        target = session.vault.get(id)
+        line, asked = _where(session, target, _of_the_list(options, what))
+        asked = asked._replace(tasks=asked.tasks or asked.paths is None)  # what steps did is told
+        return line.rewind(id, **asked.asked(), dry_run=True)
+
+    chosen = choose(session, options.what, planned)
+    if chosen is None:
+        return None
+    return chosen.id, _of_the_list(options, chosen.what), chosen.action
+
+
+def _tell_how_to_fork(session: Session, ref: str) -> None:
+    """A fork needs a name or a directory, which the list does not ask for."""
+    one = session.vault.get(ref)
+    session.out.hint("fork it with", "fork", session.ref(one), "DIRECTORY")
+
+
+def _of_the_list(options: RewindOptions, what: rewind_plan.What) -> RewindOptions:
+    """The list is of all sessions here, and so is what goes back, unless it was said otherwise."""
+    if what == "state":
+        return options._replace(what=what)
+    return options._replace(what=what, scope=options.scope or "everyone")
+
+
+def _where(
+    session: Session, target: Checkpoint, options: RewindOptions
+) -> tuple[Timeline, RewindOptions]:
+    """The timeline that goes back to a checkpoint, and the options as the library takes them."""
+    line = _timeline_of(session, target)
+    moved = _after_a_move(session, options, line, target)
+    return line, _with_relative_paths(session, moved, line, target)
 
 
 def _target(

@@ -1,84 +1,179 @@
-"""Choosing a checkpoint of a timeline from a list, with a preview of what going back means."""
+"""The moments of a directory as rows to choose from, and what is known of each at once. Pure: a
+story in, rows out."""
 
-from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import islice
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 
 from rich.text import Text
 
-from hardsave import Checkpoint
-from hardsave.cli.log_query import Log, pick_list
-from hardsave.cli.picker import screen
-from hardsave.cli.picker.state import Chosen, Option, Picker, What
-from hardsave.cli.render import changed_files, draw, messages, rows, wording
-from hardsave.cli.render.summary import Summaries, Summary
-from hardsave.cli.session import Session
-from hardsave.errors import NotFound
-from hardsave.vault.files import difference
-
-OFFERED = 200
-PREVIEWED = 6  # messages
+from hardsave.cli.picker.state import Option
+from hardsave.cli.render import draw, rows, times, wording
+from hardsave.timeline.story import Counts, Prompt, Row, Session, Step, Story
+from hardsave.tuples import NamedTuple
 
 
-def choose(session: Session, what: What) -> Chosen | None:
-    """What the user chose; None if nothing."""
-    line = session.line
-    with session.out.busy("reading"):
-        log = pick_list(line, OFFERED)
-        options = _options(session, log)
-    if not options:
-        raise NotFound(
-            session.deleted_hint(line.name)
-            or f"nothing was saved on timeline {line.name!r} yet; 'hardsave save' saves the files "
-            "here"
+class Moment(NamedTuple):
+    """What is known of a row before anything is read for it."""
+
+    about: str  # where choosing it leads
+    said: tuple[tuple[str, str], ...]  # prompt, step, answer
+    timeline: str
+    number: int  # of the commit that it goes back to
+
+
+class Names(NamedTuple):
+    """What rows need that no story has."""
+
+    ref: Callable[[Row], str]  # a checkpoint as it is typed
+    title: Callable[[Session], Text]
+    has_files: Callable[[Row], bool]
+
+
+class Listing(NamedTuple):
+    """All that was read so far."""
+
+    options: tuple[Option, ...]
+    moments: dict[str, Moment]  # by the keys of options
+    story: Story
+    is_whole: bool
+
+
+class Since(NamedTuple):
+    """What has happened in a directory after a moment."""
+
+    outside: tuple[tuple[str, int], ...] = ()  # what calls did that stays done, and how often
+    others: tuple[str, ...] = ()  # timelines that have saved files, but for the moment's own
+
+
+def listing(story: Story, names: Names, now: datetime, *, is_whole: bool = True) -> Listing:
+    """Rows for all sessions, newest first. A single session needs no heading."""
+    making = _Making(names, now)
+    for session in story.sessions:
+        if len(story.sessions) > 1:
+            making.add_heading(session)
+        for number, prompt in enumerate(session.prompts):
+            making.add_prompt(f"{session.timeline} {number}", prompt)  # which older ones keep
+    return Listing(tuple(making.options), making.moments, story, is_whole)
+
+
+class _Making:
+    """Rows, one after the other."""
+
+    def __init__(self, names: Names, now: datetime) -> None:
+        self._names, self._now = names, now
+        self.options: list[Option] = []
+        self.moments: dict[str, Moment] = {}
+
+    def add_heading(self, session: Session) -> None:
+        title = self._names.title(session)
+        age = times.briefly(session.newest.created_at, self._now)
+        self.options.append(Option(session.timeline, "", "session", title, "", age, Text(), ""))
+
+    def add_prompt(self, key: str, prompt: Prompt) -> None:
+        if prompt.text and prompt.before is not None:
+            self._add_prompt(key, prompt, prompt.before)
+        for step in prompt.steps:
+            self._add_step(step, prompt, key if prompt.text and prompt.before else "")
+
+    def _add_prompt(self, key: str, prompt: Prompt, before: Row) -> None:
+        text = wording.line(prompt.text, _LONGEST)
+        self.options.append(
+            Option(
+                key,
+                before.id,
+                "prompt",
+                Text(text, style="quiet" if prompt.is_left else "name"),
+                f":{before.seq}",
+                times.briefly(prompt.created_at, self._now),
+                draw.tally(prompt.files),
+                _searched(prompt.text, f":{before.seq}"),
+                self._names.has_files(before),
+                mark=_mark(prompt),
+            )
         )
-    by_id = {each.id: each for each in log.checkpoints}
-    head = line.head
+        said = [("prompt", prompt.text)]
+        if answer := _answer(prompt):
+            said.append(("answer", answer))
+        about = f"{self._names.ref(before)}, before this prompt was answered"
+        self.moments[key] = Moment(about, tuple(said), prompt.timeline, before.number)
 
-    @cache
-    def preview(id: str, what: What) -> Sequence[Text]:
-        return list(islice(previewed(head, by_id[id], what), 200))
-
-    title = f"rewind {wording.shown(line.name)} to"
-    picker = Picker(title, tuple(options), what=what, has_more=log.has_more)
-    return screen.pick(picker, preview)
-
-
-def _options(session: Session, log: Log) -> list[Option]:
-    summaries = Summaries(session.vault, log.checkpoints)
-    looked = [(one, summaries.of(one)) for one in log.checkpoints]
-    lines = draw.columns([_cells(session, log, summary, one) for one, summary in looked])
-    return [
-        Option(one.id, line, f"{line.plain} {one.description} {summary.last}", _has_files(one))
-        for (one, summary), line in zip(looked, lines, strict=True)
-    ]
-
-
-def _has_files(one: Checkpoint) -> bool:
-    return one.files is not None
-
-
-def _cells(session: Session, log: Log, summary: Summary, one: Checkpoint) -> tuple[Text, ...]:
-    mark = rows.mark(one, log.heads.get(one.id, []), session.line.name)
-    above = rows.long_name(session.line)
-    narrow = session.out.messages.width < rows.NARROW  # which is drawn on
-    cells = rows.cells(summary, one, log.heads, session.now, above, narrow=narrow)
-    return (Text(mark), *cells)
-
-
-def previewed(head: Checkpoint | None, one: Checkpoint, what: What) -> Iterator[Text]:
-    """What its files have that the head's have not, and what was last said; of what goes back."""
-    now, then = None if head is None else head.files, one.files
-    if what != "state" and now is not None and then is not None:
-        listed = changed_files.signed(difference(now, then))
-        yield draw.line(
-            (f"{wording.count(len(listed), 'file')} ", "name"),
-            "would change, from what the head has",
+    def _add_step(self, step: Step, prompt: Prompt, under: str) -> None:
+        row, text = step.newest, rows.step_text(step)
+        self.options.append(
+            Option(
+                row.id,
+                row.id,
+                "step",
+                text,
+                f":{row.seq}",
+                times.briefly(row.created_at, self._now),
+                draw.tally(step.files),
+                _searched(
+                    text.plain,
+                    row.said,
+                    row.description,
+                    " ".join(step.paths),
+                    " ".join(step.outside),
+                    f":{row.seq}",
+                ),
+                self._names.has_files(row),
+                mark=rows.step_mark(step),
+                under=under,
+            )
         )
-        yield from draw.paths(listed, limit=5)
-    found = messages.of(one.state) if what != "files" else None
-    if found is not None:
-        _, items = found
-        yield draw.line((f"{wording.count(len(items), 'message')}", "name"), ", the last ones")
-        for item in items[-PREVIEWED:]:
-            yield from draw.message_lines(messages.read(item))
+        about = f"{self._names.ref(row)}, after this step"
+        self.moments[row.id] = Moment(about, tuple(_said(step, prompt)), row.timeline, row.number)
+
+
+_LONGEST = 300  # characters of a row; terminals are cut to what they show
+
+
+def _mark(prompt: Prompt) -> str:
+    """Where a session stands, and what a rewind left behind; prompts are known by their arrow."""
+    return rows.HEAD if prompt.is_head else rows.LEFT if prompt.is_left else " "
+
+
+def _said(step: Step, prompt: Prompt) -> Iterator[tuple[str, str]]:
+    """What was asked, what was done, and what was said then."""
+    said = step.newest.said
+    if prompt.text:
+        yield "prompt", prompt.text
+    if step.text:
+        yield "step", step.text
+    if said and said not in (prompt.text, step.text):
+        yield "said", said
+
+
+def _answer(prompt: Prompt) -> str:
+    """What was said last before the next prompt."""
+    return next((step.newest.said for step in prompt.steps if step.newest.said), "")
+
+
+def _searched(*texts: str) -> str:
+    return " ".join(texts).casefold()
+
+
+def since(story: Story, moment: Moment) -> Since:
+    """What has happened after a moment, of all that was read: that is all that is newer."""
+    outside: Counter[str] = Counter()
+    others: dict[str, None] = {}
+    for row, phrases, files in _newer(story, moment.number):
+        outside.update(phrases)
+        has_changed = any(number for sign, number in (files or {}).items() if sign)
+        if row.timeline != moment.timeline and has_changed:
+            others[row.timeline] = None
+    return Since(tuple(outside.items()), tuple(others))
+
+
+def _newer(story: Story, number: int) -> Iterator[tuple[Row, Sequence[str], Counts | None]]:
+    """Steps, and what was saved when a prompt was typed."""
+    for session in story.sessions:
+        for prompt in session.prompts:
+            if prompt.number <= number:
+                continue
+            if prompt.before is not None and prompt.before.number > number:
+                yield prompt.before, (), prompt.before.files
+            for step in prompt.steps:
+                if step.newest.number > number:
+                    yield step.newest, step.outside, step.files

@@ -7,33 +7,47 @@ import signal
 import sys
 import termios
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Protocol
 
 from rich.text import Text
 
-from hardsave.cli.picker.state import Cancelled, Chosen, Picker, Size, What, frame, press
+from hardsave.cli.picker.frame import Preview, frame
+from hardsave.cli.picker.state import Cancelled, Chosen, Picker, Size, press
 from hardsave.cli.render import glyphs
 from hardsave.cli.render.console import console, put
+from hardsave.tuples import NamedTuple
 
 ESCAPE_SECONDS = 0.05  # an escape is a key if nothing follows it within
 _ENTER = "\x1b[?1049h\x1b[?25l"  # another screen, no cursor
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 _UNTOLD = Size(80, 24)  # of a terminal that does not know how large it is
 
-Preview = Callable[[str, What], Sequence[Text]]
-"""What to show of the option with this id, if this much of it goes back."""
+
+class Feed(Protocol):
+    """Where moments and previews come from. It reads in the background: a key never waits."""
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        """Start to read; `wake` is called, from any thread, when there is something new."""
+
+    def end(self) -> None:
+        """Read nothing more. After this, `wake` is never called."""
+
+    def look(self, picker: Picker) -> tuple[Picker, Preview]:
+        """The picker with what was read since, and what is known of its current row."""
 
 
-def pick(picker: Picker, preview: Preview) -> Chosen | None:
+def pick(picker: Picker, feed: Feed) -> Chosen | None:
     """Let the user choose; None if the user cancels. Ctrl-C is KeyboardInterrupt."""
     source = sys.stdin.fileno()
     pending = b""
-    with _signals() as resized, _raw_mode(source):
+    with _signals() as alarm, _raw_mode(source), _fed(feed, alarm.wake):
         while True:
+            picker, preview = feed.look(picker)
             if not pending:
                 _show(picker, preview)
-            keys, pending = _read(source, resized, pending)
+            keys, pending = _read(source, alarm.reading, pending)
             for key in keys:
                 if key == "interrupt":
                     raise KeyboardInterrupt
@@ -43,10 +57,18 @@ def pick(picker: Picker, preview: Preview) -> Chosen | None:
                 picker = after
 
 
+@contextmanager
+def _fed(feed: Feed, wake: Callable[[], None]) -> Iterator[None]:
+    feed.begin(wake)
+    try:
+        yield
+    finally:
+        feed.end()
+
+
 def _show(picker: Picker, preview: Preview) -> None:
     size = _size()
-    option = picker.current
-    lines = frame(picker, [] if option is None else preview(option.id, picker.what), size)
+    lines = frame(picker, preview, size)
     _write("\x1b[H" + "\x1b[K\r\n".join(rendered(lines, size.width)) + "\x1b[K\x1b[J")
 
 
@@ -67,11 +89,11 @@ def rendered(lines: Sequence[Text], width: int) -> list[str]:
     return drawn.file.getvalue().split("\n")[: len(lines)]
 
 
-def _read(source: int, resized: int, pending: bytes) -> tuple[list[str], bytes]:
-    """Wait for keys, or for another size; also what is not a whole key yet."""
-    ready, _, _ = select.select([source, resized], [], [], ESCAPE_SECONDS if pending else None)
-    if resized in ready:
-        os.read(resized, 4096)
+def _read(source: int, alarm: int, pending: bytes) -> tuple[list[str], bytes]:
+    """Wait for keys, for another size, or for something new; also what is not a whole key yet."""
+    ready, _, _ = select.select([source, alarm], [], [], ESCAPE_SECONDS if pending else None)
+    if alarm in ready:
+        os.read(alarm, 4096)
     data = os.read(source, 4096) if source in ready else b""
     if source in ready and not data:
         return ["escape"], b""  # the terminal is gone
@@ -96,23 +118,34 @@ def _raw_mode(source: int) -> Iterator[None]:
         termios.tcsetattr(source, termios.TCSADRAIN, before)
 
 
+class _Alarm(NamedTuple):
+    """A descriptor that becomes readable when there is something new to show."""
+
+    reading: int
+    wake: Callable[[], None]
+
+
 @contextmanager
-def _signals() -> Iterator[int]:
-    """A descriptor that becomes readable when the window changes its size. SIGTERM and SIGHUP end
-    the process by an exception, so that the terminal is restored."""
+def _signals() -> Iterator[_Alarm]:
+    """What wakes the screen: another size of the window, and threads that have read something.
+    SIGTERM and SIGHUP end the process by an exception, so that the terminal is restored."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
+
+    def wake() -> None:
+        with suppress(BlockingIOError):  # the pipe is full of reasons to wake up
+            os.write(writing, b".")
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    def wake(number: int, frame: FrameType | None) -> None:
-        os.write(writing, b".")
+    def resized(number: int, frame: FrameType | None) -> None:
+        wake()
 
     kept = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    kept[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, wake)
+    kept[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, resized)
     try:
-        yield reading
+        yield _Alarm(reading, wake)
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
@@ -134,8 +167,9 @@ _NAMED = {
     "\x7f": "backspace",
     "\x08": "backspace",
     "\x03": "interrupt",
-    "\x04": "escape",  # Ctrl-D
-    "\x07": "escape",  # Ctrl-G
+    "\x04": "diff",  # Ctrl-D
+    "\x06": "fork",  # Ctrl-F
+    "\x07": "go on",  # Ctrl-G
     "\x0e": "down",  # Ctrl-N
     "\x10": "up",  # Ctrl-P
     "\x15": "clear",  # Ctrl-U
@@ -143,8 +177,12 @@ _NAMED = {
 _SEQUENCES = {
     "\x1b[A": "up",
     "\x1b[B": "down",
+    "\x1b[C": "right",
+    "\x1b[D": "left",
     "\x1bOA": "up",
     "\x1bOB": "down",
+    "\x1bOC": "right",
+    "\x1bOD": "left",
     "\x1b[5~": "page up",
     "\x1b[6~": "page down",
     "\x1b[H": "home",

@@ -5,7 +5,7 @@ import codecs
 SPELT = "hardsave.spelt"
 """How to encode what an encoding does not have: drawings by letters, all else written out."""
 
-_LETTERS = dict(zip("─│├╯┴┼●○×▏…→←↑↓▸◂✓✗", "-||''|*ox|.><^v><+x", strict=True))
+_LETTERS = dict(zip("─│├╯┴┼●○×▏…→←↑↓▸▾◂✓✗", "-||''|*ox|.><^v>v<+x", strict=True))
 
 
 def _spelt(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -1,11 +1,11 @@
 """Results of the library as plain data, ready for JSON. Pure."""
 
-import base64
-import math
-from collections.abc import Callable, Mapping, Sequence, Set
-from datetime import date, datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from hardsave.objects.json_ready import base64_text
+from hardsave.objects.json_ready import json_ready as json_ready
 from hardsave.objects.records import ID_BYTES
 from hardsave.timeline.refs import to_text
 
@@ -176,36 +176,11 @@ def _git_changes(found: "GitChanges") -> dict[str, Any]:
     }
 
 
-def _base64(value: bytes) -> str:
-    return base64.b64encode(value).decode()
-
-
 def _id(value: bytes) -> str:
     """What the log keeps as bytes is an id, if it has the length of one."""
-    return to_text(value) if len(value) == ID_BYTES else _base64(value)
+    return to_text(value) if len(value) == ID_BYTES else base64_text(value)
 
 
 def logged(value: Any) -> Any:
     """What the log says of an operation, with its ids as people type them."""
     return json_ready(value, spelt=_id)
-
-
-def json_ready(value: Any, *, spelt: Callable[[bytes], str] = _base64) -> Any:
-    """Any state as JSON has it. One way only: bytes become base64, keys become texts."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no such numbers
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, bytes):
-        return spelt(value)
-    if isinstance(value, Mapping):
-        return {_key(key): json_ready(item, spelt=spelt) for key, item in value.items()}
-    if isinstance(value, Set):
-        return sorted((json_ready(item, spelt=spelt) for item in value), key=repr)
-    if isinstance(value, Sequence):
-        return [json_ready(item, spelt=spelt) for item in value]
-    return value.isoformat() if isinstance(value, date | datetime) else str(value)
-
-
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else str(json_ready(key))

@@ -64,7 +64,7 @@ def plan_lines(plan: Rewind, options: RewindOptions, now: datetime) -> "Iterator
     line = (wording.shown(plan.timeline), "name")
     yield draw.line("rewind ", line, " to ", draw.ref(plan.target), name, age)
     if options.moves_head(plan):
-        yield draw.line(("  state  ", "quiet"), _state(plan))
+        yield draw.line(("  state  ", "quiet"), state_change(plan))
     if plan.files is not None:
         counts = str(plan.files) if plan.files or plan.files.kept else "as they are"
         where = wording.shown(plan.files.workspace)
@@ -77,7 +77,8 @@ def plan_lines(plan: Rewind, options: RewindOptions, now: datetime) -> "Iterator
         yield from draw.rolled_back(plan.tasks)
 
 
-def _state(plan: Rewind) -> "Text":
+def state_change(plan: Rewind) -> "Text":
+    """Where the head goes, and how many messages the conversation then has."""
     from hardsave.cli.render import draw
 
     before, after = (_messages(one) for one in (plan.before, plan.target))

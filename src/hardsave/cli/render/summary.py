@@ -1,9 +1,9 @@
 """What a list says about a checkpoint: its messages and files, against its parent."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hardsave import Checkpoint, Vault
+from hardsave import Checkpoint, FileCounts, StepSummary, Vault
 from hardsave.cli.render import changed_files, messages, wording
 from hardsave.errors import NotFound
 from hardsave.tuples import NamedTuple
@@ -67,6 +67,13 @@ class Summaries:
         return None if is_same or messages.of(one.state) is None else state_origin
 
     def of(self, one: Checkpoint) -> Summary:
+        """As it was kept when it was saved; of an older checkpoint, as its state and files tell."""
+        kept = one.summary
+        if kept is None:
+            return self._computed(one)
+        return _of_kept(kept, is_root=one.parent is None)
+
+    def _computed(self, one: Checkpoint) -> Summary:
         parent = self.parent(one)
         count, last = _messages(one)
         before = _messages(parent)[0] if parent is not None and count is not None else None
@@ -80,6 +87,25 @@ class Summaries:
             not_captured=len(one.not_captured),
             lost=next((each.reason for each in one.not_captured if each.is_loss), ""),
         )
+
+
+def _of_kept(kept: StepSummary, *, is_root: bool) -> Summary:
+    return Summary(
+        messages=kept.messages,
+        new_messages=kept.new_messages,
+        last=wording.line(kept.said),
+        files=None if kept.files is None else _counts(kept.files, kept.paths, is_root=is_root),
+        paths=kept.paths,
+        not_captured=kept.not_captured,
+        lost=kept.lost,
+    )
+
+
+def _counts(files: FileCounts, paths: Sequence[str], *, is_root: bool) -> dict[str, int]:
+    """A first one, of which all files are new, names none of them."""
+    if not paths and (files.added or is_root):
+        return {"": files.total}
+    return {"+": files.added, "~": files.changed, "-": files.removed}
 
 
 def _messages(one: Checkpoint) -> tuple[int | None, str]:

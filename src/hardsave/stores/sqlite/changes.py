@@ -18,7 +18,8 @@ MAX_GAP = 64  # numbers this close are noted as one range: the backup copies a f
 
 _SET_PLACE = """
     UPDATE checkpoints SET name = ?, kind = ?, status = ?, description = ?, metadata = ?, root = ?,
-                           snapshot = ?, workspace = ?, task = ?, generation = ?, attempt = ?
+                           snapshot = ?, workspace = ?, task = ?, generation = ?, attempt = ?,
+                           summary = ?
     WHERE user = ? AND id = ? RETURNING number
 """
 _HIDE = """
@@ -33,8 +34,8 @@ _BURY = """
 ADD_CHECKPOINT = """
     INSERT INTO checkpoints (number, user, id, timeline, seq, parent, created_at,
                              name, kind, status, description, metadata, root,
-                             snapshot, workspace, task, generation, attempt)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                             snapshot, workspace, task, generation, attempt, summary)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 

@@ -12,28 +12,53 @@ from hardsave.objects.records import (
     TimelineRecord,
     Tombstone,
 )
-from hardsave.stores.base import Query
+from hardsave.stores.base import FILES_WITHIN, Query, TimelineQuery, TimelineRow
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.sqlite import ledger
 
 _CHECKPOINT = """
     SELECT c.number, c.id, t.name, c.seq, c.parent, c.created_at,
            c.name, c.kind, c.status, c.description, c.metadata, c.root,
-           c.snapshot, c.workspace, c.task, c.generation, c.attempt, c.hidden
+           c.snapshot, c.workspace, c.task, c.generation, c.attempt, c.summary, c.hidden
     FROM checkpoints AS c JOIN timelines AS t ON t.id = c.timeline
 """
 # For a single row a subquery takes a third of the time of a join.
 _ONE_CHECKPOINT = """
     SELECT number, id, (SELECT name FROM timelines WHERE id = timeline), seq, parent, created_at,
            name, kind, status, description, metadata, root, snapshot, workspace,
-           task, generation, attempt, hidden
+           task, generation, attempt, summary, hidden
     FROM checkpoints WHERE user = ? AND id = ?
 """
-_TIMELINE = "SELECT name, head, last_seq, created_at, origin, deleted FROM timelines"
+_TIMELINE = "SELECT name, head, last_seq, created_at, origin, deleted, title FROM timelines"
 _TOMBSTONE = """
     SELECT s.id, t.name, s.seq, s.parent
     FROM tombstones AS s JOIN timelines AS t ON t.id = s.timeline
 """
+_COLUMNS = (
+    "{0}.number, {0}.id, (SELECT name FROM timelines WHERE id = {0}.timeline), {0}.seq, "
+    "{0}.parent, {0}.created_at, {0}.name, {0}.kind, {0}.status, {0}.description, {0}.metadata, "
+    "{0}.root, {0}.snapshot, {0}.workspace, {0}.task, {0}.generation, {0}.attempt, {0}.summary, "
+    "{0}.hidden"
+)
+# All that a list of timelines tells, with two looks into indexes for each of them. Sorted without
+# an index: one by time would cost every save a page.
+_RECENT = f"""
+    SELECT t.name, t.head, t.last_seq, t.created_at, t.origin, t.deleted, t.title,
+           max(t.created_at, coalesce(n.created_at, 0)) AS updated,
+           {_COLUMNS.format("n")}, {_COLUMNS.format("h")}
+    FROM timelines AS t
+    LEFT JOIN checkpoints AS n ON n.number = (
+        SELECT number FROM checkpoints WHERE timeline = t.id AND hidden <= 0
+        ORDER BY seq DESC LIMIT 1)
+    LEFT JOIN checkpoints AS h ON h.user = t.user AND h.id = t.head
+    WHERE t.user = ?1 AND (?2 OR NOT t.deleted)
+      AND (?3 IS NULL OR ?3 = coalesce(n.workspace, (
+        SELECT workspace FROM (
+            SELECT workspace FROM checkpoints WHERE timeline = t.id AND hidden <= 0
+            ORDER BY seq DESC LIMIT ?4) WHERE workspace IS NOT NULL LIMIT 1), h.workspace))
+      AND (?5 IS NULL OR updated < ?5 OR (updated = ?5 AND t.name > ?6))
+    ORDER BY updated DESC, t.name LIMIT ?7
+"""  # noqa: S608 # put together from constants only
 # From one path to the next by the index: there may be a hundred thousand captures of each.
 _WORKSPACES = """
     WITH RECURSIVE found (path) AS (
@@ -64,12 +89,19 @@ class Questions:
         row = self._row(f"{_TIMELINE} WHERE user = ? AND name = ?", user, name)
         return None if row is None else _timeline(row)
 
-    def timelines(self, user: str | None, after: str | None, limit: int) -> list[TimelineRecord]:
+    def timelines(
+        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+    ) -> list[TimelineRecord]:
         sql = (
-            f"{_TIMELINE} WHERE user = ? AND (?2 IS NULL OR name > ?2) AND NOT deleted "
+            f"{_TIMELINE} WHERE user = ? AND (?2 IS NULL OR name > ?2) AND (?4 OR NOT deleted) "
             "ORDER BY name LIMIT ?3"
         )
-        return [_timeline(row) for row in self._rows(sql, user, after, limit)]
+        return [_timeline(row) for row in self._rows(sql, user, after, limit, deleted)]
+
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        updated, name = query.after or (None, None)
+        values = (query.deleted, query.workspace, FILES_WITHIN, updated, name, query.limit)
+        return [_timeline_row(row) for row in self._rows(_RECENT, user, *values)]
 
     def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
         row = self._row(_ONE_CHECKPOINT, user, id)
@@ -125,13 +157,20 @@ class Questions:
         return [CheckpointRecord(*row) for row in self._rows(sql, user, after, limit)]
 
     def captured(
-        self, user: str | None, workspace: bytes, before: int | None, limit: int
+        self,
+        user: str | None,
+        workspace: bytes,
+        before: int | None,
+        limit: int,
+        *,
+        hidden: bool = True,
     ) -> list[CheckpointRecord]:
         sql = (
-            f"{_CHECKPOINT} WHERE c.user = ? AND c.workspace = ? "
-            "AND (?3 IS NULL OR c.number < ?3) ORDER BY c.number DESC LIMIT ?4"
+            f"{_CHECKPOINT} WHERE c.user = ? AND c.workspace = ? AND (?3 IS NULL OR c.number < ?3) "
+            "AND (?4 OR c.hidden <= 0) ORDER BY c.number DESC LIMIT ?5"
         )
-        return [CheckpointRecord(*row) for row in self._rows(sql, user, workspace, before, limit)]
+        rows = self._rows(sql, user, workspace, before, hidden, limit)
+        return [CheckpointRecord._make(row) for row in rows]
 
     def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
         return [path for (path,) in self._rows(_WORKSPACES, user, after, limit)]
@@ -213,5 +252,16 @@ class Questions:
         return [EntryRecord(*row) for row in rows]
 
 
+def _timeline_row(row: tuple[Any, ...]) -> TimelineRow:
+    line, updated, rest = _timeline(row[:7]), row[7], row[8:]
+    newest, head = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+    return TimelineRow(line, updated, _checkpoint(newest), _checkpoint(head))
+
+
+def _checkpoint(row: tuple[Any, ...]) -> CheckpointRecord | None:
+    """One that an outer join has found, or nothing."""
+    return None if row[0] is None or row[2] is None else CheckpointRecord._make(row)
+
+
 def _timeline(row: tuple[Any, ...]) -> TimelineRecord:
-    return TimelineRecord._make((*row[:-1], bool(row[-1])))
+    return TimelineRecord._make((*row[:5], bool(row[5]), row[6]))

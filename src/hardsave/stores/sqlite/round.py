@@ -54,14 +54,15 @@ _LAST_PACK = """
 """
 _ADD_PACK = "INSERT INTO packs (id, size, directory, body) VALUES (?, ?, ?, ?)"
 _ADD_TIMELINE = """
-    INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted)
-    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+    INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted, title)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _TIMELINE_ID = "SELECT id FROM timelines WHERE user = ? AND name = ?"
 _MOVE_TIMELINE = """
     UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?
     WHERE id = ? AND head IS ? AND last_seq = ?
 """
+_SET_TITLE = "UPDATE timelines SET title = ? WHERE id = ?"
 
 
 class Write(NamedTuple):
@@ -258,8 +259,10 @@ class Round:
             row = self._timeline(user, become.name)
         else:
             row = self._timeline(user, become.name)
-            self._cursor.execute(_MOVE_TIMELINE, (*become[1:], row, *expect[1:3]))
+            self._cursor.execute(_MOVE_TIMELINE, (*become[1:6], row, *expect[1:3]))
             moved = self._connection.changes()
+            if moved and become.title != expect.title:
+                self._cursor.execute(_SET_TITLE, (become.title, row))
         if moved:
             return row
         if self._number_of(user, batch):

@@ -132,6 +132,11 @@ MIGRATIONS = (
     """,
     # Indexes may be missing from here on; see below. Earlier files have them all.
     "",
+    # What lists tell, kept when it is saved. NULL: saved before there was such a thing.
+    """
+    ALTER TABLE checkpoints ADD COLUMN summary BLOB;
+    ALTER TABLE timelines ADD COLUMN title TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 VERSION = len(MIGRATIONS)

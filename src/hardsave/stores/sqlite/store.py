@@ -253,13 +253,19 @@ class SqliteStore(Questions):
             "(SELECT count(*) FROM checkpoints WHERE user = ?1 AND hidden <= 0), "
             "coalesce(sum(length(directory) / 24) FILTER (WHERE id >> 40 = ?1), 0), "
             "coalesce(sum(length(directory) + length(body)) FILTER (WHERE id >> 40 = ?1), 0), "
-            "coalesce(sum(length(directory) + length(body)), 0) FROM packs"
+            "coalesce(sum(length(directory) + length(body)), 0), "
+            "coalesce(sum(size) FILTER (WHERE id >> 40 = ?1), 0) FROM packs"
         )
-        timelines, checkpoints, objects, own, every = self._row(sql, user) or (0, 0, 0, 0, 0)
+        found = self._row(sql, user) or (0, 0, 0, 0, 0, 0)
+        timelines, checkpoints, objects, own, every, object_bytes = found
         size, copied = room.file_bytes(self.path), room.file_bytes(backup.path_of(self.path))
         # A backup is as long as its store before long: nothing has to go for what it still holds.
         share = (size + min(size, copied)) * own // every if every else 0
-        return Stats(timelines, checkpoints, objects, size + copied, own_bytes=share)
+        return Stats(
+            *(timelines, checkpoints, objects, size + copied),
+            own_bytes=share,
+            object_bytes=object_bytes,
+        )
 
     def sync(self) -> None:
         """With durability "power", every commit has done so."""

@@ -93,8 +93,8 @@ def _end_of_line(text: bytes, at: int) -> int:
 
 
 def read(path: Path, *, home: Path, seen: list[Path], depth: int = 0) -> Iterator[Setting]:
-    """The settings of a user's own file, with those that it includes. None if it is not there.
-    `seen` gets the files that were asked for."""
+    """The settings of a user's own file, with those of files that it includes; empty if it is not
+    there. The paths that were tried are added to `seen`."""
     seen.append(path)
     for setting in parse(content(path)):
         yield setting
@@ -105,7 +105,7 @@ def read(path: Path, *, home: Path, seen: list[Path], depth: int = 0) -> Iterato
 
 
 def expanded(value: bytes, *, home: Path, beside: Path | None = None) -> Path | None:
-    """The file that a setting names. None: it does not name one without asking further.
+    """The file that a setting names. None: it does not name one, or one of another user.
 
     A relative path counts from the file `beside`, if that is given.
     """
@@ -136,7 +136,7 @@ def global_excludes(environ: Mapping[str, str], home: Path, seen: list[Path]) ->
     """The content of the excludes file that the user's git configuration names.
 
     Without such a setting, of `git/ignore` in the user's configuration directory. Empty if
-    there is none. Only files are read: git is not asked. `seen` gets those that were asked for.
+    there is none. Only files are read: git is not run. The paths tried are added to `seen`.
     """
     configured = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
     chosen = environ.get("GIT_CONFIG_GLOBAL")

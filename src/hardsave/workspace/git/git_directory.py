@@ -56,7 +56,7 @@ def opened(root: Path) -> Iterator[GitDirectory | NoGitDirectory | None]:
 
 @contextmanager
 def repository(root: Path) -> Iterator[GitDirectory]:
-    """The same, for those who cannot go on without: `NotFound`."""
+    """The same, but `NotFound` if there is none that can be used."""
     with opened(root) as directory:
         if directory is None:
             raise NotFound(f"there is no repository in {str(root)!r}; go on without git")

@@ -23,7 +23,7 @@ LARGEST = 16 * 1024 * 1024
 
 
 class Unreadable(Exception):
-    """These bytes are not an object that we would read."""
+    """There is no such object, or it is damaged or too large."""
 
 
 class Object(NamedTuple):

@@ -14,8 +14,8 @@ from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.filesystem.bounded_read import read_beneath
-from hardsave.workspace.git import index as gitindex
-from hardsave.workspace.git import refs as gitrefs
+from hardsave.workspace.git import index as git_index
+from hardsave.workspace.git import refs as git_refs
 from hardsave.workspace.git.git_directory import SMALL, GitDirectory, NoGitDirectory, opened
 from hardsave.workspace.git.unfinished import GitFile, NotCaptured, UnfinishedFiles
 
@@ -68,7 +68,7 @@ def position_in(directory: GitDirectory, *, also: Iterable[str] = ()) -> GitPosi
     """The same, of a repository that is open."""
     missed: list[NotCaptured] = []
     head = _read(directory, b"HEAD", limit=SMALL, missed=missed)
-    at = gitrefs.Target() if head is None else _commit(directory, head, missed)
+    at = git_refs.Target() if head is None else _commit(directory, head, missed)
     index = _read(directory, b"index", limit=_KEPT_INDEX, missed=missed)
     progress = UnfinishedFiles(directory.own)
     others = {*also, *rebased(progress.files)} - {"" if at.ref is None else os.fsdecode(at.ref)}
@@ -87,17 +87,17 @@ def position_in(directory: GitDirectory, *, also: Iterable[str] = ()) -> GitPosi
     )
 
 
-def _commit(directory: GitDirectory, head: bytes, missed: list[NotCaptured]) -> gitrefs.Target:
+def _commit(directory: GitDirectory, head: bytes, missed: list[NotCaptured]) -> git_refs.Target:
     """The ref that HEAD names and its commit, as far as they can be told."""
     if not directory.refs_are_files:
         missed.append(NotCaptured("refs", _OTHER_REFS))
-        return gitrefs.Target()
-    at = gitrefs.target(head, directory.hash_name)
+        return git_refs.Target()
+    at = git_refs.target(head, directory.hash_name)
     if at.problem:
         missed.append(NotCaptured("HEAD", at.problem))
     if at.ref is None:
         return at
-    resolved = gitrefs.resolve(directory, at.ref)
+    resolved = git_refs.resolve(directory, at.ref)
     if resolved.problem:
         missed.append(NotCaptured(os.fsdecode(at.ref), resolved.problem))
     return at._replace(commit=resolved.commit)
@@ -111,14 +111,14 @@ def rebased(files: Iterable[GitFile]) -> Iterator[str]:
 
 
 def _is_branch(text: str) -> bool:
-    return text.startswith("refs/heads/") and gitrefs.is_name(os.fsencode(text))
+    return text.startswith("refs/heads/") and git_refs.is_name(os.fsencode(text))
 
 
 def _resolved(
     directory: GitDirectory, refs: Iterable[str], missed: list[NotCaptured]
 ) -> Iterator[tuple[str, str | None]]:
     for ref in refs if directory.refs_are_files else ():
-        found = gitrefs.resolve(directory, os.fsencode(ref))
+        found = git_refs.resolve(directory, os.fsencode(ref))
         if found.problem:
             missed.append(NotCaptured(ref, found.problem))
         yield ref, None if found.commit is None else found.commit.decode("ascii")
@@ -138,14 +138,14 @@ def _shared_index(
 ) -> GitFile | None:
     """What a split index is split from.
 
-    Only the end of an index tells whether it is split. So that the others are not taken apart
-    for nothing, a repository without any shared index is not asked.
+    Only the end of an index tells whether it is split. So an index is parsed for this only if
+    the repository has a shared index.
     """
     if index is None or not any(name.startswith(_SHARED_INDEX.encode()) for name in names):
         return None
     try:
-        base = gitindex.parse(index, hash_name=directory.hash_name).base
-    except gitindex.BadIndex as error:
+        base = git_index.parse(index, hash_name=directory.hash_name).base
+    except git_index.BadIndex as error:
         missed.append(NotCaptured(_SHARED_INDEX, f"the index is damaged: {error}"))
         return None
     path = _SHARED_INDEX + base
@@ -173,7 +173,7 @@ def tracked_in(directory: GitDirectory, index: bytes | None = None) -> Tracked:
         path = (_SHARED_INDEX + name).encode()
         data, problem = read_beneath(directory.own, path, limit=_LARGEST_INDEX)
         if data is None:
-            raise gitindex.BadIndex(f"its {path.decode()}: {problem or 'there is no such file'}")
+            raise git_index.BadIndex(f"its {path.decode()}: {problem or 'there is no such file'}")
         return data
 
     if index is None:
@@ -184,16 +184,16 @@ def tracked_in(directory: GitDirectory, index: bytes | None = None) -> Tracked:
         return Tracked(paths_in(index, directory.hash_name))
     except _SplitIndex:
         pass
-    except gitindex.BadIndex as error:
+    except git_index.BadIndex as error:
         return Tracked(frozenset(), str(error))
     try:
-        return Tracked(gitindex.paths(index, hash_name=directory.hash_name, base=base))
-    except gitindex.BadIndex as error:
+        return Tracked(git_index.paths(index, hash_name=directory.hash_name, base=base))
+    except git_index.BadIndex as error:
         return Tracked(frozenset(), str(error))
 
 
 class _SplitIndex(Exception):
-    """It cannot be told from these bytes alone."""
+    """The index is split: these bytes alone do not have all of its paths."""
 
 
 @lru_cache(maxsize=4)  # a process that stays meets the same index again and again
@@ -203,7 +203,7 @@ def paths_in(index: bytes, hash_name: str) -> frozenset[bytes]:
     def base(name: str) -> bytes:
         raise _SplitIndex
 
-    return gitindex.paths(index, hash_name=hash_name, base=base)
+    return git_index.paths(index, hash_name=hash_name, base=base)
 
 
 def exclude_in(directory: GitDirectory, root: Path) -> bytes:

@@ -102,7 +102,7 @@ def _stamps(
 
 
 def _is_busy(directory: GitDirectory) -> bool:
-    """In a merge there are a few files; in a rebase whole directories of them."""
+    """Whether a rebase or the like is unfinished, which has whole directories of files."""
     return any(
         os.access(path, os.F_OK, dir_fd=directory.own, follow_symlinks=False)
         for path in DIRECTORIES

@@ -14,7 +14,7 @@ from hardsave.workspace.entries import last_name, parent
 from hardsave.workspace.filesystem.bounded_read import chunks
 from hardsave.workspace.filesystem.lock_safe_open import reading
 from hardsave.workspace.filesystem.safe_open import RootDirectory
-from hardsave.workspace.git import index as gitindex
+from hardsave.workspace.git import index as git_index
 from hardsave.workspace.git.index import BadIndex, IndexEntry
 from hardsave.workspace.git.position import GitPosition
 
@@ -42,8 +42,8 @@ def _entries(position: GitPosition) -> Iterator[IndexEntry]:
         if data is None:
             continue
         try:
-            index = gitindex.parse(data, hash_name=position.hash_name)
-            found = gitindex.entries(data, index, hash_name=position.hash_name)
+            index = git_index.parse(data, hash_name=position.hash_name)
+            found = git_index.entries(data, index, hash_name=position.hash_name)
         except BadIndex:
             return
         for entry in found:
@@ -65,7 +65,7 @@ def _is_same(root_dir: RootDirectory, entry: IndexEntry) -> bool:
             with reading(last_name(entry.name), directory) as file:
                 return _is_same_file(file, entry)
     except OSError as error:
-        return error.errno == errno.EXDEV  # what is mounted there is none of git's business
+        return error.errno == errno.EXDEV  # what is mounted there does not count as changed
 
 
 def _is_same_file(file: int, entry: IndexEntry) -> bool:
@@ -78,7 +78,7 @@ def _is_same_file(file: int, entry: IndexEntry) -> bool:
 
 
 def _id(parts: Iterable[bytes], size: int, entry: IndexEntry) -> str:
-    """What git calls a content, by the hash that an entry is named by."""
+    """The id that git has for a content, by the hash that the entry's id is made with."""
     made = hashlib.sha256() if len(entry.id) == 64 else hashlib.sha1(usedforsecurity=False)
     made.update(b"blob %d\0" % size)
     for part in parts:

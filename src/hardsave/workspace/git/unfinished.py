@@ -44,7 +44,7 @@ class GitFile(NamedTuple):
 
 
 class NotCaptured(NamedTuple):
-    """Something that should be in the record and is not."""
+    """A file of git that should be in the position and is not, and why."""
 
     path: str
     reason: str
@@ -61,7 +61,7 @@ def is_known(path: bytes) -> bool:
 
 
 def operation(paths: Iterable[str]) -> str | None:
-    """What is unfinished where these are kept, as people call it."""
+    """The operation that has these files, such as `merge`; None if none is unfinished."""
     kept = [*paths]
     for beginning, name in _OPERATIONS:
         if any(path.startswith(beginning) for path in kept):

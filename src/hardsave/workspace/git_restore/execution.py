@@ -33,14 +33,14 @@ from hardsave.errors import Conflict, Corrupt, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.git import config
-from hardsave.workspace.git import objects as gitobjects
-from hardsave.workspace.git import refs as gitrefs
+from hardsave.workspace.git import objects as git_objects
+from hardsave.workspace.git import refs as git_refs
 from hardsave.workspace.git.git_directory import GitDirectory, repository
 from hardsave.workspace.git.index import HASH_BYTES
 from hardsave.workspace.git.packs import Object, Unreadable
 from hardsave.workspace.git.position import GitPosition, position_in
-from hardsave.workspace.git_restore import pins as gitpins
-from hardsave.workspace.git_restore import plan as gitplan
+from hardsave.workspace.git_restore import pins as git_pins
+from hardsave.workspace.git_restore import plan as git_plan
 from hardsave.workspace.git_restore.blob_supply import Supply, nothing
 from hardsave.workspace.git_restore.locks import ATTEMPTS, LOCK, Locks, Waiting, refuse_held
 from hardsave.workspace.git_restore.plan import FileChange, GitPlan, RefMove
@@ -52,7 +52,7 @@ _WHO = "hardsave <hardsave@localhost>"
 
 
 class GitRestored(NamedTuple):
-    """What was done, and under which refs the left objects are kept."""
+    """What was done, and the refs that pin what is left behind."""
 
     plan: GitPlan
     pins: tuple[str, ...]
@@ -65,7 +65,7 @@ def check_git(
 
     For a preview, and before the files are restored: so that they do not come back alone.
     """
-    plan = gitplan.plan_git(before, target)
+    plan = git_plan.plan_git(before, target)
     with repository(root) as directory:
         try:
             for base, path in _to_lock(directory, plan):
@@ -93,8 +93,8 @@ def restore_git(
     the target sets (`plan.branches`), and `seconds` is when that was: the time that the reflogs
     will show. A lock that another process holds is waited for, but not long.
     """
-    gitpins.check(id)
-    plan = gitplan.plan_git(before, target)
+    git_pins.check(id)
+    plan = git_plan.plan_git(before, target)
     with repository(root) as directory:
         restore = _Restore(directory, plan, id, seconds, supply)
         waiting = Waiting(attempts, sleep)
@@ -110,14 +110,14 @@ def abandon(root: Path, id: str) -> None:
 
     What it has done stays; the pins lead back.
     """
-    gitpins.check(id)
+    git_pins.check(id)
     with repository(root) as directory:
         places = [(directory.own, b"index"), (directory.own, b"HEAD"), (directory.common, _PACKED)]
-        refs = gitrefs.below(directory, b"refs/heads/")
+        refs = git_refs.below(directory, b"refs/heads/")
         places += [(directory.common, ref.removesuffix(b".lock")) for ref in refs]
         try:
             with (
-                GitFiles(directory, gitpins.staging(id)) as files,
+                GitFiles(directory, git_pins.staging(id)) as files,
                 Locks(files.staging, id, Waiting(1, time.sleep)) as locks,
             ):
                 locks.adopt(places)
@@ -129,16 +129,16 @@ _IN_PART = "is restored in part; see to the disk, then recover"
 _UNCHANGED = "cannot be written; nothing was changed. See to it, then repeat"
 
 
-# What speaks against it
+# What forbids it
 
 
 def _refuse(directory: GitDirectory, plan: GitPlan, supply: Supply) -> Collection[Object]:
-    """Raise what speaks against it; the staged contents that git lacks and that we have."""
+    """Raise what forbids the restore. Returns the staged contents that git lacks and we have."""
     supplied = _refuse_lost(directory, plan, supply)
     _refuse_no_commits(directory, plan)
     _refuse_in_use(directory, plan)
     for move in plan.refs:
-        other = gitrefs.in_the_way(directory, os.fsencode(move.ref)) if move.after else None
+        other = git_refs.in_the_way(directory, os.fsencode(move.ref)) if move.after else None
         if other is not None:
             raise Conflict(
                 f"{move.ref!r} cannot come back beside {os.fsdecode(other)!r}, which is named "
@@ -149,7 +149,7 @@ def _refuse(directory: GitDirectory, plan: GitPlan, supply: Supply) -> Collectio
 
 def _refuse_lost(directory: GitDirectory, plan: GitPlan, supply: Supply) -> Collection[Object]:
     contents = [] if _fetches(directory) else [each.id for each in plan.contents]
-    lost = gitobjects.missing(directory, [*plan.needs, *contents])
+    lost = git_objects.missing(directory, [*plan.needs, *contents])
     supplied = supply(lost - {*plan.needs})
     lost -= supplied.keys()
     for id in sorted(lost, key=lambda id: (id not in plan.needs, id)):
@@ -163,7 +163,7 @@ def _refuse_lost(directory: GitDirectory, plan: GitPlan, supply: Supply) -> Coll
 
 def _refuse_no_commits(directory: GitDirectory, plan: GitPlan) -> None:
     """A branch that leads to something else is one that git cannot use, nor easily get rid of."""
-    with gitobjects.Objects(directory) as objects:
+    with git_objects.Objects(directory) as objects:
         for move in plan.logs:
             try:
                 kind = "commit" if move.after is None else objects.read(move.after).kind
@@ -186,7 +186,7 @@ def _refuse_in_use(directory: GitDirectory, plan: GitPlan) -> None:
     touched = {move.ref for move in plan.refs}
     for change in plan.files:
         if change.path == "HEAD" and change.after is not None:
-            named = gitrefs.target(change.after, directory.hash_name).ref
+            named = git_refs.target(change.after, directory.hash_name).ref
             touched |= {os.fsdecode(named)} if named is not None else set()
     for ref, where in in_use_elsewhere(directory).items():
         if ref in touched:
@@ -209,7 +209,7 @@ def _to_lock(directory: GitDirectory, plan: GitPlan) -> list[tuple[int, bytes]]:
 
 def _place(directory: GitDirectory, move: RefMove) -> bytes:
     """Where a branch is kept: if it is another name of one, then that one's place."""
-    return gitrefs.leads_to(directory, os.fsencode(move.ref))
+    return git_refs.leads_to(directory, os.fsencode(move.ref))
 
 
 class _Restore:
@@ -229,11 +229,11 @@ class _Restore:
 
     def run(self, before: GitPosition, target: GitPosition, waiting: Waiting) -> tuple[str, ...]:
         with (
-            GitFiles(self._directory, gitpins.staging(self._id)) as files,
+            GitFiles(self._directory, git_pins.staging(self._id)) as files,
             Locks(files.staging, self._id, waiting) as locks,
         ):
             places = _to_lock(self._directory, self._plan)
-            locks.adopt(places)  # so that they go, too, if something speaks against it by now
+            locks.adopt(places)  # so that they are released if the restore is refused now
             supplied = _refuse(self._directory, self._plan, self._supply)
             files.stage(locks.words, name=LOCK)
             for base, path in places:
@@ -241,8 +241,8 @@ class _Restore:
             self._look(before, target)
             self._stage(files)
             for each in supplied:
-                gitpins.write(self._directory, files, each)
-            pins = gitpins.pin(self._directory, files, self._plan, self._id)
+                git_pins.write(self._directory, files, each)
+            pins = git_pins.pin(self._directory, files, self._plan, self._id)
             files.sync()
             self.has_begun = True
             self._change(files, target)
@@ -251,13 +251,13 @@ class _Restore:
 
     def _look(self, before: GitPosition, target: GitPosition) -> None:
         """What is left to do. After a crash that is less than what was planned."""
-        now = position_in(self._directory, also=gitplan.branches(target))
-        if others := gitplan.changed_by_others(now, before, target):
+        now = position_in(self._directory, also=git_plan.branches(target))
+        if others := git_plan.changed_by_others(now, before, target):
             raise Conflict(
                 f"another program is at work in this repository: {', '.join(others)} changed "
                 "after the present was saved. Nothing was changed; repeat"
             )
-        self._changes, self._moves = gitplan.changes(now, target)
+        self._changes, self._moves = git_plan.changes(now, target)
 
     def _stage(self, files: GitFiles) -> None:
         for change in self._changes:
@@ -297,14 +297,14 @@ class _Restore:
         if move.after is not None:
             files.put(common, place, self._staged[move.ref])
             return
-        packed = gitrefs.read_packed(self._directory)
-        rest = gitrefs.without(packed, place)
+        packed = git_refs.read_packed(self._directory)
+        rest = git_refs.without(packed, place)
         if rest != packed:  # first: else the packed one would show up when the other is gone
             files.put(common, _PACKED, files.stage(rest))
         files.remove(common, place)
 
     def _log(self, files: GitFiles, move: RefMove) -> None:
-        """A reflog is for people; one that cannot be written must not stop halfway."""
+        """A reflog is for people: if it cannot be written, the restore goes on."""
         try:
             self._write_log(files, move)
         except OSError as error:
@@ -326,8 +326,8 @@ class _Restore:
         files.append(base, path, os.fsencode(lines), is_new=_makes_logs(self._directory))
 
     def _verify(self, target: GitPosition) -> None:
-        now = position_in(self._directory, also=gitplan.branches(target))
-        if others := gitplan.changed_by_others(now, target, target):
+        now = position_in(self._directory, also=git_plan.branches(target))
+        if others := git_plan.changed_by_others(now, target, target):
             raise Conflict(
                 f"{', '.join(others)} of the repository did not stay as restored: another "
                 "program is at work there, without git's locks; repeat"

@@ -37,7 +37,7 @@ class GitCommit(Record):
 
 
 class LeftBehind(NamedTuple):
-    """Commits that are left behind, the newest first. Not all: there may be more."""
+    """Commits that are left behind, the newest first; `is_all`: there are no more."""
 
     commits: tuple[GitCommit, ...]
     is_all: bool
@@ -95,14 +95,14 @@ def walk(
     *,
     most: int = _MOST_READ,
 ) -> LeftBehind:
-    """From the newest to the oldest, until nothing that is left to see can matter."""
+    """Walk from the newest commit to the oldest, until no further one can be left behind."""
     is_kept: dict[str, bool] = {}
     known: dict[str, GitCommit] = {}
     queue: list[tuple[int, str]] = []  # the newest first
     left: list[tuple[int, str]] = []  # not kept, the oldest first; some are found to be later
 
     def see(id: str, kept: bool) -> None:
-        """Seen anew, or found to be kept after all: then what leads from it is, too."""
+        """Note a commit, or that it is kept after all: then its parents are, too."""
         if id not in is_kept:
             commit = read(id)
             if commit is None:
@@ -117,7 +117,8 @@ def walk(
             heapq.heappush(left, (known[id].seconds, id))
 
     def is_over() -> bool:
-        """Whether all that is to be seen is older than all that is not kept, clocks being wrong."""
+        """Whether all that is left to see is older than all that is not kept, by more than clocks
+        differ."""
         while left and is_kept[left[0][1]]:
             heapq.heappop(left)
         return not queue or not left or -queue[0][0] < left[0][0] - _CLOCKS_DIFFER_SECONDS

@@ -47,7 +47,7 @@ class Locks:
 
     @property
     def words(self) -> bytes:
-        """What stands in each of them."""
+        """The content of each lock file."""
         return self._words
 
     def adopt(self, places: Iterable[tuple[int, bytes]]) -> None:
@@ -69,7 +69,7 @@ class Locks:
         raise Unavailable(_held(read_beneath(base, lock, limit=_LIMIT).data, lock))
 
     def _take(self, base: int, lock: bytes) -> bool:
-        """By a link: it is made whole, and never over another."""
+        """Made by a link: so it is whole at once, and never replaces another lock."""
         with making_parents(base, lock) as (parent, name):
             try:
                 os.link(

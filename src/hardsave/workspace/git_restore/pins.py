@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hardsave.errors import Conflict, Misuse, Unavailable
 from hardsave.workspace.git import objects
-from hardsave.workspace.git import refs as gitrefs
+from hardsave.workspace.git import refs as git_refs
 from hardsave.workspace.git.git_directory import GitDirectory, repository
 from hardsave.workspace.git.packs import Object
 from hardsave.workspace.git_restore.locks import ATTEMPTS, LOCK, Locks, Waiting
@@ -31,7 +31,7 @@ def check(id: str) -> None:
 
 
 def staging(id: str) -> bytes:
-    """The directory in which a restore has its files wait."""
+    """The directory in which a restore stages its files."""
     return b"hardsave-" + id.encode()
 
 
@@ -52,7 +52,7 @@ def pin(directory: GitDirectory, files: GitFiles, plan: GitPlan, id: str) -> tup
     made = []
     for each in (*pins, *_of_index(directory, files, plan)):
         ref = os.fsencode(f"{PINS}{id}/{each.name}")
-        there = gitrefs.resolve(directory, ref).commit
+        there = git_refs.resolve(directory, ref).commit
         if there is None:
             files.add(directory.common, ref, files.stage(each.id.encode() + b"\n"))
         elif there.decode() != each.id:
@@ -87,7 +87,7 @@ def write(directory: GitDirectory, files: GitFiles, made: Object) -> None:
 def pinned(root: Path) -> set[str]:
     """The ids of safety checkpoints for which something is pinned."""
     with repository(root) as directory:
-        refs = gitrefs.below(directory, PINS.encode())
+        refs = git_refs.below(directory, PINS.encode())
     return {os.fsdecode(ref).removeprefix(PINS).partition("/")[0] for ref in refs}
 
 
@@ -109,14 +109,14 @@ def unpin(root: Path, id: str) -> int:
 
 
 def _unpin(directory: GitDirectory, below: bytes, id: str, waiting: Waiting) -> int:
-    pins = gitrefs.below(directory, below)
+    pins = git_refs.below(directory, below)
     if not pins:
         return 0
     with GitFiles(directory, staging(id)) as files, Locks(files.staging, id, waiting) as locks:
         files.stage(locks.words, name=LOCK)
         locks.take(directory.common, _PACKED)  # so that no git packs them meanwhile
-        packed = gitrefs.read_packed(directory)
-        rest = gitrefs.without(packed, *pins)
+        packed = git_refs.read_packed(directory)
+        rest = git_refs.without(packed, *pins)
         if rest != packed:
             files.put(directory.common, _PACKED, files.stage(rest))
         for ref in pins:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hardsave.errors import Corrupt, Misuse, NotFound
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.git import index, unfinished
-from hardsave.workspace.git import refs as gitrefs
+from hardsave.workspace.git import refs as git_refs
 from hardsave.workspace.git.position import GitPosition, rebased
 from hardsave.workspace.git_restore import staged_contents
 from hardsave.workspace.git_restore.staged_contents import Content
@@ -136,13 +136,13 @@ def _refuse_parts(position: GitPosition, what: str) -> None:
 
 
 def _judge(target: GitPosition) -> None:
-    said = gitrefs.target(target.head, target.hash_name)
+    said = git_refs.target(target.head, target.hash_name)
     ref = None if said.ref is None else os.fsdecode(said.ref)
     commit = None if said.commit is None else said.commit.decode()
     if said.problem or ref != target.ref or (ref is None and commit != target.commit):
         raise _unusable(f"the stored HEAD is none: {target.head[:80]!r}")
     for name, id in _branches(target).items():
-        is_branch = name.startswith("refs/heads/") and gitrefs.is_name(os.fsencode(name))
+        is_branch = name.startswith("refs/heads/") and git_refs.is_name(os.fsencode(name))
         if not is_branch or not (id is None or _is_id(id, target.hash_name)):
             raise _unusable(f"the stored position moves {name!r} to {id!r}, which is no branch")
     for file in target.files:
@@ -218,7 +218,7 @@ def _pins(present: GitPosition, target: GitPosition) -> Iterator[Pin]:
     for name, id in _named(present):
         if id not in seen and (name, id) not in same:
             seen.add(id)
-            is_name = gitrefs.is_name(os.fsencode(f"refs/{name}"))
+            is_name = git_refs.is_name(os.fsencode(f"refs/{name}"))
             yield Pin(name if is_name else f"other-{id}", id)
 
 

@@ -78,7 +78,7 @@ def _indexes(position: GitPosition) -> Iterator[_Parsed]:
 
 
 def _readable(present: GitPosition) -> list[_Parsed]:
-    """Nothing if it is damaged: such an index is what people want to get away from."""
+    """Nothing if it is damaged: a rewind may be the way to get rid of such an index."""
     try:
         return list(_indexes(present))
     except Corrupt:
@@ -103,7 +103,7 @@ def _entries(indexes: Iterable[_Parsed]) -> list[list[index.IndexEntry]]:
 
 
 def _judge(paths: Iterable[bytes]) -> None:
-    """Git believes its index: what a name there leads to, `.git/hooks` too, would be written."""
+    """Git trusts its index: it would write to any path there, also to `.git/hooks`."""
     for part in {part for path in paths for part in path.removesuffix(b"/").split(b"/")}:
         if fault := file_names.fault(part):
             raise Corrupt(

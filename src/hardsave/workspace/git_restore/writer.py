@@ -44,12 +44,12 @@ class GitFiles:
             os.close(self.staging)
 
     def _empty(self) -> None:
-        """What a restore that was interrupted has staged is staged anew."""
+        """Remove what a restore that was interrupted has staged."""
         for name in os.listdir(self.staging):
             os.unlink(name, dir_fd=self.staging)
 
     def stage(self, data: bytes, *, name: bytes = b"", mode: int | None = None) -> bytes:
-        """Write a content and sync it. The name under which it waits."""
+        """Write a content and sync it. Returns its temporary name."""
         self._count += 1
         name = name or b"%d" % self._count
         file = os.open(name, _NEW, 0o600, dir_fd=self.staging)
@@ -64,8 +64,8 @@ class GitFiles:
     def backdate(self, name: bytes) -> None:
         """Let a staged index look older than every file that it knows.
 
-        Git believes the stat data of an index for files that were last changed before it was
-        written. Ours is written late; so git must compare contents once, and finds out the truth.
+        Git trusts the stat data of an index for files that were last changed before the index was
+        written. Ours is written late; with an old time, git compares contents once.
         """
         os.utime(name, ns=(_LONG_AGO_NS, _LONG_AGO_NS), dir_fd=self.staging, follow_symlinks=False)
 

@@ -59,5 +59,5 @@ def _is_other(glob: Glob) -> bool:
 
 @lru_cache(maxsize=4096)
 def matcher(sources: tuple[bytes, ...]) -> Matcher:
-    """Matches a whole name that one of them fits."""
+    """A compiled expression that matches names which match one of these as a whole."""
     return re.compile(rb"(?:%b)\Z" % b"|".join(sources), re.DOTALL).match

@@ -51,10 +51,10 @@ def _without_spaces(text: bytes) -> bytes:
 # What is left of them in a directory
 
 
-class _Way:
+class _TrailTexts:
     """A trail, and what is left of it after each of its steps as bytes, for sorting and hashing.
-    Those of a long one are hashed, each from the next: a line may have a thousand steps, and as
-    many directories of a deep tree may be as many steps along it."""
+    The bytes of a long one are hashes, each made from the next: a line may have a thousand steps,
+    and a deep tree as many directories."""
 
     __slots__ = ("steps", "texts")
 
@@ -74,7 +74,7 @@ class _Line(NamedTuple):
 
     rank: int  # twice the place of its pattern, plus one if a match is ignored
     dir_only: bool
-    way: _Way
+    way: _TrailTexts
     at: int = 0  # how many of its steps are done
 
     @property
@@ -89,11 +89,11 @@ class _Line(NamedTuple):
 
 
 class Layer:
-    """The ignore files of one directory, and what becomes of them in those below."""
+    """The ignore files of one directory, and what they mean in directories below."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         lines = [
-            _Line(2 * place + (not pattern.negated), pattern.dir_only, _Way(trail))
+            _Line(2 * place + (not pattern.negated), pattern.dir_only, _TrailTexts(trail))
             for place, pattern in enumerate(patterns)
             for trail in pattern.trails
         ]
@@ -119,7 +119,7 @@ class Layer:
 def _furthest(lines: Sequence[_Line]) -> Iterable[_Line]:
     """Without lines that are superseded: where any number of directories may follow, a line that is
     less far along the same trail matches nothing more."""
-    furthest: dict[_Way, int] = {}
+    furthest: dict[_TrailTexts, int] = {}
     for line in lines:
         if line.at and line.way.steps[line.at] is DEEP:
             furthest[line.way] = max(line.at, furthest.get(line.way, 0))

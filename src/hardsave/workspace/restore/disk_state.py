@@ -17,7 +17,7 @@ _OTHER = 0
 
 
 def look(name: bytes, directory: int) -> os.stat_result | None:
-    """None if there is nothing of that name."""
+    """The status of a name; None if there is nothing of that name."""
     try:
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:

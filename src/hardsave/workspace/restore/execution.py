@@ -18,6 +18,7 @@ from pathlib import Path
 
 from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.logs import log
+from hardsave.progress import meter
 from hardsave.stores.boot import boot_id
 from hardsave.workspace.filesystem.durable_write import sync_directory
 from hardsave.workspace.filesystem.safe_open import RootDirectory
@@ -46,9 +47,9 @@ def restore(
     `decide` is called when all contents are staged and nothing has been replaced: what it
     writes down says whether a restore that is interrupted from there on is to be finished or
     taken back. If it refuses (`Conflict`, `NotFound`), nothing has happened. With `whole`, it is
-    not even asked if something is in the way of a content: `Unavailable`. `made` are directories
-    that are not there yet, the root first and then those above it: they are made, and go again
-    if nothing comes of it.
+    not called if some content cannot be staged: `Unavailable`. `made` are directories that are not
+    there yet, the root first and then those above it: they are made, and removed again if the
+    restore is taken back.
     """
     written = begin(root, plan, path, id=id, note=note, made=made)
     with prepared(written, fetch, path, whole=whole) as attempt:
@@ -69,6 +70,7 @@ def begin(
     """Write the journal. From here on the restore will be finished or taken back."""
     if path.exists():
         raise Unavailable(f"a restore of {os.fsdecode(root)!r} was interrupted; recover it first")
+    meter("writing the journal")
     written = Journal(root, 0, 0, id, note, plan, boot_id(), made)
     try:
         if made:  # so that recovery knows of them as soon as there is one
@@ -83,7 +85,7 @@ def begin(
 
 
 def _make(written: Journal, path: Path) -> None:
-    """The directories that a restore needs, each there to stay before the next is made."""
+    """Make the directories that a restore needs, each synced before the next is made."""
     try:
         for folder in reversed(written.made):
             os.mkdir(folder)
@@ -98,14 +100,14 @@ def _make(written: Journal, path: Path) -> None:
 
 
 def _unmake(written: Journal) -> None:
-    """One that was never made, or that something was put into, stays."""
+    """Remove the directories that were made, unless something was put into them."""
     for folder in written.made:
         with suppress(OSError):
             os.rmdir(folder)
 
 
 def _not_begun(written: Journal, path: Path, error: OSError) -> Unavailable:
-    """A journal that is there but perhaps not on the disk must not be taken for a restore."""
+    """Remove the journal, which may not be on the disk yet, and say what went wrong."""
     _unmake(written)
     try:
         journal.remove(path)
@@ -214,7 +216,7 @@ _UNFINISHED = (
 
 
 def _give_up(steps: Steps, written: Journal, path: Path, error: HardsaveError) -> None:
-    """Nothing was replaced. What cannot be cleaned up now is when the workspace is next used."""
+    """Take back what was prepared. What cannot be removed now is removed by recovery."""
     try:
         _take_back_preparations(steps, written, path)
     except (OSError, Unavailable) as failure:
@@ -224,7 +226,7 @@ def _give_up(steps: Steps, written: Journal, path: Path, error: HardsaveError) -
 def _failed_early(
     steps: Steps, written: Journal, path: Path, error: HardsaveError
 ) -> HardsaveError:
-    """The error, with a word on what is left."""
+    """Take back what was prepared; the error, with what to do next."""
     try:
         _take_back_preparations(steps, written, path)
     except (OSError, Unavailable) as failure:

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from hardsave.objects.hashing import Hash
+from hardsave.progress import Meter
 from hardsave.workspace.entries import Entry
 from hardsave.workspace.restore.plan import Step
 from hardsave.workspace.snapshot import content
@@ -34,7 +35,7 @@ Numbered = tuple[int, Step]
 
 
 def in_portions(writes: Iterable[Numbered]) -> Iterator[list[Numbered]]:
-    """Those whose contents are fetched together."""
+    """Split writes into groups whose contents are fetched together."""
     some: list[Numbered] = []
     total = 0
     for number, step in writes:
@@ -48,8 +49,13 @@ def in_portions(writes: Iterable[Numbered]) -> Iterator[list[Numbered]]:
         yield some
 
 
+def length(writes: Iterable[Numbered]) -> int:
+    """How many bytes all contents are together."""
+    return sum(step.after.size for _, step in writes if step.after is not None)
+
+
 def with_small(some: Iterable[Numbered], fetch: Fetch) -> Fetch:
-    """A fetch that has the small contents of a portion already."""
+    """A fetch that has fetched the small contents of a group already."""
     wanted = {
         step.after.hash
         for _, step in some
@@ -63,14 +69,15 @@ def with_small(some: Iterable[Numbered], fetch: Fetch) -> Fetch:
     return get
 
 
-def fill(file: int, entry: Entry, fetch: Fetch) -> None:
-    """Long runs of zeros become holes again."""
+def fill(file: int, entry: Entry, fetch: Fetch, written: Meter) -> None:
+    """Write a content into an open file. Long runs of zeros become holes again."""
     assert entry.hash is not None
     at = 0
     for part in content.read(entry.hash, entry.size, fetch):
         if part != _ZEROS:
             _write_at(file, part, at)
         at += len(part)
+        written.add(bytes=len(part))
     os.ftruncate(file, entry.size)
 
 
@@ -82,7 +89,7 @@ def _write_at(file: int, data: bytes, at: int) -> None:
 
 
 def copy_attributes(old: int, new: int) -> None:
-    """From one open file to another. The mode has to be set after it: this may change it."""
+    """From one open file to another. Set the mode afterwards: `chown` may change it."""
     before, after = os.fstat(old), os.fstat(new)
     for owner, group in ((before.st_uid, before.st_gid), (-1, before.st_gid)):
         if (before.st_uid, before.st_gid) == (after.st_uid, after.st_gid):
@@ -99,7 +106,7 @@ def copy_attributes(old: int, new: int) -> None:
 
 
 def synced(files: Sequence[int]) -> list[OSError | None]:
-    """Sync open files; what went wrong with each."""
+    """Sync open files. Returns the error of each, or None."""
     if len(files) <= _FEW_SYNCS:
         return [_synced(file) for file in files]
     from concurrent.futures import ThreadPoolExecutor  # most restores are small

@@ -35,9 +35,9 @@ class Side(NamedTuple):
         return Side(self.rules.enter(name, patterns(tree, fetch)), self.exempt, inside)
 
     def leaves_out(self, path: bytes, own: Entry | None, others: Entry | None) -> bool:
-        """Whether its rules leave a path alone. What the snapshot has, of a kind, they did not
-        ignore, in spite of what they say: git tracked it, perhaps in a repository inside, of which
-        nothing else is known here, or it was asked for. Ignore files are saved in any case."""
+        """Whether its rules leave a path alone. Rules do not count for what the snapshot has: git
+        tracked it, perhaps in a nested repository, or it was included. Ignore files are captured
+        in any case."""
         is_lone_ignore_file = others is None and last_name(path) in IGNORE_FILES
         if own is not None and is_lone_ignore_file and self.ignores(path, own):
             return True
@@ -48,7 +48,7 @@ class Side(NamedTuple):
         return self.matches(path, entry) and not self.exempt.holds(path)
 
     def matches(self, path: bytes, entry: Entry) -> bool:
-        """Whether rules are about it, tracked or not."""
+        """Whether rules match it, tracked or not."""
         return self.inside_ignored or self.rules.match(last_name(path), entry.type == DIRECTORY)
 
 
@@ -63,11 +63,15 @@ NOTHING_MISSED = Missed()
 
 
 class Seen(NamedTuple):
-    """What a walk comes upon: present modes of the directories that it looked into, and what
-    the target has where the present could not, or by its rules did not, capture anything; what is
-    `spared` because it is of another kind, which the rules of then ignore; of what only the target
-    has, what is `meant` to come back all the same, if nothing lies there; and what the rules of
-    either are about, although the target has it: once it is back, it may not be captured."""
+    """What a comparison finds beside differences.
+
+    `modes`: present modes of the directories that it looked into. `unsaved`: what the target has
+    where the present did not capture anything, because it could not or its rules ignore it.
+    `spared`: what the target has where something of another kind lies that its own rules ignore.
+    `meant`: what only the target has, and what comes back in spite of rules, if nothing lies there.
+    `matched`: what the target has although rules of either side match it: once it is back, it may
+    not be captured.
+    """
 
     modes: dict[bytes, int]
     unsaved: dict[bytes, Entry]
@@ -125,8 +129,8 @@ class RestoreFilter:
         return now or then
 
     def _note(self, path: bytes, new: Entry, *, now: bool, then: bool) -> None:
-        """Of what the target has: whether rules are about it, or keep it from coming back. Ignore
-        files that ignore themselves are no loss."""
+        """Note whether rules match what the target has, or keep it from coming back. An ignore file
+        that ignores itself is no loss."""
         if not (now or then):
             if any(side.matches(path, new) for side in self._sides):
                 self._seen.matched.add(path)
@@ -138,9 +142,9 @@ class RestoreFilter:
             self._seen.spared.add(path)
 
     def _stays_out(self, path: bytes, new: Entry, *, is_ignored_then: bool) -> bool:
-        """Of what only the target has. If git tracked it, or it was asked for, it was saved in
-        spite of the rules, and comes back in spite of those of now. Ignore files are saved in any
-        case, which says nothing of the kind."""
+        """Of what only the target has. If git tracked it, or it was included, it was captured in
+        spite of the rules, and comes back in spite of those of now. That does not hold for ignore
+        files, which are captured in any case."""
         if path not in self._missed.now and last_name(path) in IGNORE_FILES and is_ignored_then:
             return True
         is_meant = is_ignored_then or self._sides[1].exempt.holds(path)

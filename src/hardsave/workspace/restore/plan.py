@@ -144,8 +144,8 @@ def compared(
 
 
 class Choice(NamedTuple):
-    """The differences that are to be turned around, and what is left alone though it was asked for.
-    What only the disk can tell is added by the caller who has looked there."""
+    """The differences that are to be undone, and what is left alone though it was asked for. The
+    caller adds what only the disk can tell."""
 
     asked: RequestedPaths
     found: Sequence[Difference]
@@ -204,7 +204,7 @@ def choose(found: Compared, asked: RequestedPaths) -> Choice:
 
 
 def arranged(found: Compared, choice: Choice, fetch: Fetch) -> Plan:
-    """The plan, there and back."""
+    """The plan, forward and back."""
     changes, asked, seen = choice.found, choice.asked, found.seen
     known = {each.path for each in changes} | choice.held
     groups = _groups(found.old, found.new, fetch, changes, asked)
@@ -256,8 +256,8 @@ def _groups(
     found: Iterable[Difference],
     asked: RequestedPaths,
 ) -> Groups:
-    """A group that both have, and in which nothing changes, needs no thought. A file that was not
-    asked for is not touched; but what was is linked to it, if it is as the target has it."""
+    """The groups that matter: a group that both have, and in which nothing changes, is left out. A
+    file that was not asked for is not touched; others are linked to it if the target has it so."""
     changed = {each.path for each in found}
     both = {
         group for group in {*old.links} & {*new.links} if not any(path in changed for path in group)

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from hardsave.errors import Unavailable
+from hardsave.progress import Meter, Total, meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import DIRECTORY, FILE, above, kept_mode, last_name, parent
 from hardsave.workspace.file_names import TEMPORARY_PREFIX
@@ -23,6 +24,7 @@ from hardsave.workspace.restore.file_writer import (
     copy_attributes,
     fill,
     in_portions,
+    length,
     synced,
     with_small,
 )
@@ -58,7 +60,7 @@ class Restored(NamedTuple):
 
 
 class Steps:
-    """The steps of one restore; `name` is in those of its temporary files."""
+    """The steps of one restore; the names of its temporary files have `name` in them."""
 
     def __init__(
         self, root_dir: RootDirectory, steps: Sequence[Step], name: str, fetch: Fetch
@@ -76,6 +78,7 @@ class Steps:
         self._files = {step.path for step in steps if step.do in ("write", "symlink", "link")}
         self._preconditions = Preconditions(root_dir, steps)
         self._done = 0
+        self._writing = Meter()
         self._verbs: dict[str, Callable[[int, Step], None]] = {
             "open": self._change_mode_of_directory,
             "mkdir": self._make_directory,
@@ -95,19 +98,23 @@ class Steps:
         )
 
     def prepare(self) -> None:
-        """Directories, and all contents beside their places. Nothing is replaced yet."""
+        """Make directories, and write all contents beside their places. Nothing is replaced yet."""
         for number, step in self._early():
             self._guarded(number, step, self._verbs[step.do])
-        for some in in_portions(self._writes()):
+        writes = self._writes()
+        self._writing = meter("writing", "files", lambda: Total(len(writes), length(writes)))
+        for some in in_portions(writes):
             with ExitStack() as stack:
                 self._stage_all(some, stack)
 
     def take(self) -> Restored:
-        """Replace, remove, and make it last."""
+        """Replace, remove, and sync."""
         early = {number for number, _ in self._early()}
+        taken = meter("putting in place", "files", lambda: Total(len(self._steps) - len(early)))
         for number, step in enumerate(self._steps):
             if number not in early and step.path not in self._conflicts:
                 self._guarded(number, step, self._verbs[step.do])
+                taken.add(1)
         self._sync()
         if self._conflicts:
             self.clean()  # what was staged for a path that is not ours to replace
@@ -115,7 +122,7 @@ class Steps:
         return Restored(self._done, tuple(conflicts), tuple(sorted(self._kept)))
 
     def refuse_conflicts(self) -> None:
-        """`Unavailable` if `prepare` came upon something that is in its way."""
+        """Raise `Unavailable` if `prepare` found a conflict."""
         for path, why in sorted(self._conflicts.items()):
             raise Unavailable(f"{os.fsdecode(path)!r} could not be written: {why}")
 
@@ -179,7 +186,7 @@ class Steps:
         return self._prefix + b"%d" % number
 
     def _aside(self, number: int) -> bytes:
-        """The name that what is replaced or removed has for a moment."""
+        """The temporary name of a file that is replaced or removed."""
         return self._temporary(number) + b"-aside"
 
     def _guarded(self, number: int, step: Step, do: Callable[[int, Step], None]) -> None:
@@ -212,6 +219,7 @@ class Steps:
         for number, step in some:
             if number in files:
                 self._guarded(number, step, partial(self._lasts, faults[number]))
+        self._writing.add(len(some))
 
     def _lasts(self, fault: OSError | None, number: int, step: Step) -> None:
         if fault is not None:
@@ -232,12 +240,12 @@ class Steps:
     def _written(
         self, fetch: Fetch, number: int, step: Step, directory: int, stack: ExitStack
     ) -> int:
-        """A file in the making, with all that it shall have."""
+        """A temporary file with its content, attributes and mode."""
         assert step.after is not None
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(self._temporary(number), flags, 0o600, dir_fd=directory)
         stack.callback(os.close, file)
-        fill(file, step.after, fetch)
+        fill(file, step.after, fetch, self._writing)
         if step.before is not None and step.before.type == FILE:
             self._copy_attributes(step.path, file)
         os.fchmod(file, step.after.mode)
@@ -380,7 +388,7 @@ class Steps:
 
     @contextmanager
     def _still_there(self, step: Step) -> Iterator[int | None]:
-        """The directory of something that may have gone; None if that has, or is a file by now."""
+        """The directory that a path lies in; None if it is gone, or is a file now."""
         if not self._preconditions.is_by_its_name(step.path):
             yield None
             return

@@ -34,7 +34,7 @@ class Name(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What has to lie at a place, and what shall; nothing, if it goes."""
+    """What is expected at a place, and what shall be there; None if it goes."""
 
     place: Name
     before: Entry

@@ -19,7 +19,9 @@ from hardsave.workspace.entries import NotCaptured, parent
 from hardsave.workspace.scan.changed_paths import Mark
 
 _MAGIC = b"HSSC\x05"
-_HEAD = struct.Struct("<5s20sQQQ")  # magic, root, how many directories, bytes of index and memory
+_HEAD = struct.Struct(
+    "<5s20sQQQ"
+)  # magic, root, how many directories, bytes of the index and of the last scan
 _CODEC = Codec(Types(), verbatim=True)
 
 STAMP_BYTES = 5 * 8
@@ -77,7 +79,7 @@ class CachedStats(NamedTuple):
 
 
 class Linked(NamedTuple):
-    """A file that has further names, here or elsewhere."""
+    """A file that has several names (hard links), here or elsewhere."""
 
     name: bytes
     inode: tuple[int, int]  # device and inode
@@ -155,7 +157,7 @@ def dump(cache: Cache) -> bytes:
 
 
 def _dump_last_scan(last_scan: LastScan, capture: tuple[Hash, ...]) -> bytes:
-    """Without what belongs to one process."""
+    """Without the mark and the callback, which belong to one process."""
     left_out = [list(each) for some in last_scan.not_captured.values() for each in some]
     linked = [
         [path, each.name, *each.inode, each.is_captured]
@@ -234,7 +236,7 @@ def read_file(path: Path) -> Cache:
 
 
 def write_file(path: Path, cache: Cache) -> None:
-    """Not synced: after a power loss the sum says whether it is whole."""
+    """Not synced: after a power loss its checksum shows whether it is whole."""
     # Named as caches are, so that the file of a process that was killed is removed with them.
     temporary = path.with_name(f"{path.name}.{os.getpid()}-cache")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -44,7 +44,7 @@ class IncludePatterns:
 
     @cached_property
     def _on_the_way(self) -> frozenset[bytes]:
-        """Directories, as far as patterns name them: a star must not lead into all there are."""
+        """Directories that lead to included paths, if the pattern names them without wildcards."""
         over = {each for pattern in self.patterns for each in above(pattern)}
         return frozenset(each for each in over if not any(mark in each for mark in _WILD))
 
@@ -68,7 +68,7 @@ class Policy(_Given):
 
     @cached_property
     def key(self) -> bytes:
-        """Changes whenever something could be left out that was not, or the other way round."""
+        """Changes whenever the policy could decide otherwise about some path."""
         parts = (*self.includes.patterns, b"", *self.own, b"%d" % self.max_file_bytes)
         return digest(b"\0".join(parts))
 
@@ -109,7 +109,7 @@ class Exempt:
         self._nested: dict[bytes, Exempt] = {}
 
     def add(self, top: bytes, tracked: Callable[[], frozenset[bytes]]) -> None:
-        """From now on also what a repository inside tracks, by paths relative to its top."""
+        """Add what a nested repository tracks, by paths relative to its top."""
         self._nested[top + b"/"] = Exempt(tracked)
 
     @cached_property
@@ -117,7 +117,7 @@ class Exempt:
         return self._ask()
 
     def holds(self, path: bytes) -> bool:
-        """Directories count in which something tracked lies."""
+        """Whether no ignore rule counts for a path, or for a path beneath it."""
         if self._tracked and self._is_tracked(path):
             return True
         if self._nested and self._is_tracked_inside(path):
@@ -136,7 +136,7 @@ class Exempt:
 
     @cached_property
     def _directories(self) -> tuple[set[bytes], list[bytes]]:
-        """Those that something tracked lies in, and those that are tracked as a whole."""
+        """Directories with tracked paths in them, and directories that are tracked as a whole."""
         known: set[bytes] = set()
         for path in self._tracked:
             above = parent(path)

@@ -27,7 +27,7 @@ class DirectoryWatcher(Protocol):
         """Watch a directory from now on. True if it was not watched a moment ago: then what
         was seen of it before proves nothing."""
 
-    def looked(self, path: bytes, ignored: Sequence[bytes]) -> None:
+    def scanned(self, path: bytes, ignored: Sequence[bytes]) -> None:
         """A directory was scanned; events about these ignored names in it need no scan."""
 
     def forget(self, path: bytes) -> None:

@@ -1,8 +1,8 @@
-"""The rules of one directory in a walk: put together when they are needed, and not before.
+"""The ignore rules of one directory in a walk, made when they are needed.
 
-A directory that is as it was is taken from the cache together with the key of its rules. If
-some name further down has to be matched after all, the ignore files above are read; then they
-must say what they said when the cache was made.
+A directory that has not changed is taken from the cache together with the key of its rules. If
+some name further down has to be matched after all, the ignore files above are read; then their
+rules must have the key that the cache has.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,12 +12,12 @@ from hardsave.workspace.ignore.rules import Rules
 
 
 class RulesChanged(Exception):
-    """An ignore file changed while the walk relied on what it said before."""
+    """An ignore file changed after the walk had relied on its cached key."""
 
 
 class DirectoryRules:
-    """The rules of a directory, put together only if some name has to be matched. `make` is
-    told which ignore files there may be."""
+    """The rules of a directory, made only if some name has to be matched. `make` gets the names
+    of the ignore files that there may be."""
 
     __slots__ = ("_made", "_make", "expected", "inside_ignored", "sources")
 

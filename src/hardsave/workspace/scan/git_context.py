@@ -18,8 +18,8 @@ from hardsave.tuples import NamedTuple
 from hardsave.workspace.filesystem import stamps
 from hardsave.workspace.filesystem.bounded_read import read_path
 from hardsave.workspace.filesystem.stamps import Stamp
-from hardsave.workspace.git import config as gitconfig
-from hardsave.workspace.git import repository as gitlook
+from hardsave.workspace.git import config as git_config
+from hardsave.workspace.git import repository as git_repository
 from hardsave.workspace.git.position import GitPosition
 from hardsave.workspace.git.repository import CachedRepository
 from hardsave.workspace.ignore.outer_rules import OuterRules, if_any_rule
@@ -47,7 +47,7 @@ class GitContext(NamedTuple):
 
     @property
     def tracked_key(self) -> bytes | None:
-        """The same key, the same paths. None: that cannot be told from git's index."""
+        """The same key means the same paths. None: git's index does not tell."""
         if self.position is None:
             return b""
         if self.position.own_index is None:
@@ -82,7 +82,7 @@ def look(
         outer_rules = OuterRules(excludes=(mine.content,))
         return GitContext(_rules(outer_rules), frozenset, None, False, "", outer_rules, mine)
     before = None if last is None else last.repository
-    repository = gitlook.look(top, branches, before, known_index=known_index)
+    repository = git_repository.look(top, branches, before, known_index=known_index)
     is_same = last is not None and repository is before
     if last is not None and is_same and last.is_top and mine is last.excludes:
         return last
@@ -109,7 +109,7 @@ def _excludes(last: Excludes | None) -> Excludes:
         return last
     start_ns = time.time_ns()
     seen: list[Path] = []
-    content = if_any_rule(gitconfig.global_excludes(os.environ, _home(), seen))
+    content = if_any_rule(git_config.global_excludes(os.environ, _home(), seen))
     taken = stamps.taken(map(os.fsencode, seen), start_ns, follows=True)
     return Excludes(environment, content, taken)
 
@@ -132,7 +132,8 @@ def _top(root: Path) -> Path | None:
 
 
 def _outer_rules(top: Path, names: Sequence[bytes], excludes: tuple[bytes, ...]) -> OuterRules:
-    """What leads into the workspace; only the user's own excludes if that ignores it."""
+    """The rules from the repository's top down; only the user's own excludes if they ignore the
+    workspace."""
     folders = [top.joinpath(*map(os.fsdecode, names[:depth])) for depth in range(len(names))]
     found = OuterRules(b"/".join(names), excludes, tuple(_patterns(each) for each in folders))
     return found if found.rules() else OuterRules(found.inside, excludes[:1])

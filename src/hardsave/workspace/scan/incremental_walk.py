@@ -22,8 +22,10 @@ from hardsave.workspace.scan.result import (
     bytes_of,
     directory_stamp,
     file_stamp,
+    linked_of,
+    links_of,
 )
-from hardsave.workspace.scan.walk import Walk, WalkInput, linked_of, links_of
+from hardsave.workspace.scan.walk import Walk, WalkInput
 
 
 class FullWalkNeeded(Exception):
@@ -31,7 +33,7 @@ class FullWalkNeeded(Exception):
 
 
 def objection(changed: Changed, last_scan: LastScan | None, identity: tuple[int, int]) -> str:
-    """Why everything has to be looked at; empty if what changed is enough."""
+    """Why a full walk is needed; empty if an incremental one is enough."""
     if changed.full_scan_reason:
         return changed.full_scan_reason
     if last_scan is None or (changed.mark and not _is_of_one_watch(last_scan.mark, changed.mark)):
@@ -46,7 +48,7 @@ def _is_of_one_watch(before: Mark | None, now: Mark) -> bool:
 
 
 def above_what_differs(before: Some, now: Some) -> set[bytes]:
-    """The directories in which git's tracking something may decide otherwise than before."""
+    """The directories above paths that git began or ceased to track: rules may count there now."""
     if before is now or before == now:
         return set()
     differing = before ^ now
@@ -71,9 +73,9 @@ class IncrementalWalk(Walk):
 
     def __init__(self, given: WalkInput, changed: Changed, last_scan: LastScan) -> None:
         super().__init__(given)
-        self._told = changed
+        self._reported = changed
         self._last_scan = last_scan
-        self._deep = set(changed.trees)  # all that is beneath may be another
+        self._deep = set(changed.trees)  # everything beneath may have changed
         self._index: dict[bytes, FoundDirectory] = {}
         self._partly: set[bytes] = set()  # of these, only some names were looked at
         self._gone: set[bytes] = set()  # directories of the cache, each with all beneath
@@ -84,7 +86,7 @@ class IncrementalWalk(Walk):
     def run(self, full_scan_reason: str = "") -> Scan:
         if self._nested_keys() != self._last_scan.nested:
             raise FullWalkNeeded("a repository inside tracks other files than the last time")
-        self._look(self._doubtful())
+        self._look(self._to_check())
         self._look_for_other_names()
         self._total = self._last_scan.total_bytes + self._difference()
         if self._total > self._policy.max_total_bytes:
@@ -96,7 +98,7 @@ class IncrementalWalk(Walk):
             self._policy,
             self._cache,
             self._with_those_above(),
-            [*self._told_before(), *self._not_captured],
+            [*self._not_captured_before(), *self._not_captured],
             links_of(linked),
             self._total,
             tracked=self._given.tracked,
@@ -105,22 +107,22 @@ class IncrementalWalk(Walk):
             linked=linked,
             is_incremental=True,
             gone=frozenset(self._gone),
-            mark=self._told.mark,
+            mark=self._reported.mark,
         )
 
     # Where to look
 
-    def _doubtful(self) -> dict[bytes, Some | None]:
-        """None: at every name of the directory."""
-        doubts = dict(self._told.directories)
+    def _to_check(self) -> dict[bytes, Some | None]:
+        """Directories to look at, each with the names in question; None: all names."""
+        to_check = dict(self._reported.directories)
         for path, some in self._linked_that_differ().items():
-            if doubts.get(path, some) is not None:
-                doubts[path] = some | (doubts.get(path) or frozenset())
+            if to_check.get(path, some) is not None:
+                to_check[path] = some | (to_check.get(path) or frozenset())
         everywhere = self._above_what_git_tracks_anew() | self._last_scan.unproven
         known = self._known(b"")
         if known.inherited != self._top_key():
             everywhere.add(b"")
-        return {**doubts, **dict.fromkeys(everywhere)}
+        return {**to_check, **dict.fromkeys(everywhere)}
 
     def _above_what_git_tracks_anew(self) -> set[bytes]:
         last_scan, given = self._last_scan, self._given
@@ -157,12 +159,12 @@ class IncrementalWalk(Walk):
 
     # Looking
 
-    def _look(self, doubts: dict[bytes, Some | None]) -> None:
-        for path in sorted(doubts):  # what is above comes first
+    def _look(self, to_check: dict[bytes, Some | None]) -> None:
+        for path in sorted(to_check):  # what is above comes first
             known = self._cache.get(path)
             if known is None or path in self._gone or self._was_looked_at(path):
                 continue
-            some = doubts[path]
+            some = to_check[path]
             if some is None or not self._check_names(path, known, some):
                 self._look_at(path, known)
 
@@ -198,7 +200,7 @@ class IncrementalWalk(Walk):
         super()._enter_repository(path, known)
 
     def _forget_first_look(self, path: bytes) -> None:
-        """It was too short, or went by other rules."""
+        """Drop what was noted of a directory: from some names only, or by other rules."""
         self._linked.pop(path, None)
         self._not_captured = [x for x in self._not_captured if parent(x.path) != path]
 
@@ -241,7 +243,7 @@ class IncrementalWalk(Walk):
         )
 
     def _check_names(self, path: bytes, known: CachedDirectory, some: Some) -> bool:
-        """Look at some names of a directory. False if that does not do."""
+        """Look at some names of a directory. False if all of it has to be looked at."""
         places = [(bisect_left(known.files, name), name) for name in sorted(some)]
         captured = [(at, name) for at, name in places if known.files[at : at + 1] == (name,)]
         if (
@@ -313,20 +315,20 @@ class IncrementalWalk(Walk):
     # What is handed on
 
     def _with_those_above(self) -> list[FoundDirectory]:
-        """Directories that were looked at, and those above what changed: they have new trees."""
+        """Directories that were looked at, and those above a change, which get new trees."""
         found = {path: each for path, each in self._index.items() if path not in self._gone}
         changed = [path for path, each in found.items() if not each.is_as_known]
         for path in _all_above([*changed, *self._gone]) - found.keys() - self._gone:
             found[path] = as_known(path, self._known(path))
         return [found[path] for path in sorted(found)]
 
-    def _told_before(self) -> Iterator[NotCaptured]:
+    def _not_captured_before(self) -> Iterator[NotCaptured]:
         for path, reasons in self._last_scan.not_captured.items():
             if not self._was_looked_at(path) and path not in self._gone:
                 yield from reasons
 
     def _difference(self) -> int:
-        """In bytes, since the last scan."""
+        """By how many bytes the workspace has grown since the last scan."""
         now = [each for path, each in self._index.items() if path not in self._gone]
         before = [each.known for each in now] + [self._cache.get(path) for path in self._gone]
         return sum([bytes_of(each.entry_stamps, len(each.files)) for each in now]) - sum(

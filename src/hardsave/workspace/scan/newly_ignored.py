@@ -31,7 +31,7 @@ class _Ignored(NamedTuple):
 
 
 def loss(scan: Scan) -> NotCaptured | None:
-    """What to say if rules leave out more of what the last scan had than they leave in."""
+    """The report, if rules leave out more of what the last scan had than they leave in."""
     ignored = [each for found in scan.found for each in _newly_ignored(found)]
     if not ignored:
         return None
@@ -89,7 +89,7 @@ def _rule(root: bytes, each: _Ignored) -> str:
 
 
 def _line(lines: list[bytes], each: _Ignored, over: bytes) -> tuple[int, bytes] | None:
-    """Its number and text; None if none is about the path, as seen from a directory above it."""
+    """The number and text of the line that matches a path; the file lies in `over`."""
     names = each.path[len(over) + 1 if over else 0 :].split(b"/")
     for number, line in reversed([*enumerate(lines, 1)]):
         rules = ignore.root_rules(exclude_files=(), patterns=(line.removeprefix(b"\xef\xbb\xbf"),))

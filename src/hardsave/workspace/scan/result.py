@@ -5,7 +5,7 @@ import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from stat import ST_INO, ST_MODE, ST_SIZE
+from stat import S_ISREG, ST_INO, ST_MODE, ST_NLINK, ST_SIZE
 from types import MappingProxyType
 
 from hardsave.tuples import NamedTuple
@@ -161,7 +161,8 @@ class Scan(NamedTuple):
 
 
 def directory_stamp(status: os.stat_result, start_ns: int) -> bytes:
-    """What a directory's list of names goes with; one that proves nothing matches nothing."""
+    """The stamp of a directory: while it is the same, so is the list of names. `NO_STAMP`, which
+    matches nothing, if it is too young to prove that."""
     if may_change_unseen(status.st_mtime_ns, status.st_ctime_ns, start_ns):
         return NO_STAMP
     try:
@@ -194,12 +195,12 @@ def words(values: list[int]) -> bytes:
 
 
 def bytes_of(stamps: bytes, files: int) -> int:
-    """How long the files are together whose stamps stand first in `stamps`."""
+    """The sum of the sizes of the files whose stamps stand first in `stamps`."""
     return sum(array("Q", stamps[: files * STAMP_BYTES])[:: STAMP_BYTES // 8])
 
 
 def sizes_and_modes(stamps: bytes, files: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Of the files whose stamps stand first in `stamps`."""
+    """The columns of sizes and modes of the files whose stamps stand first in `stamps`."""
     values, width = array("Q", stamps[: files * STAMP_BYTES]), STAMP_BYTES // 8
     return values[::width], values[width - 1 :: width]
 
@@ -218,7 +219,7 @@ def changed_since(known: CachedDirectory, stamps: bytes) -> list[int]:
 
 
 def to_read(known: CachedDirectory | None, files: Sequence[bytes], stamps: bytes) -> list[int]:
-    """Numbers of the files of a listed directory that the last scan does not know."""
+    """Numbers of the files of a listed directory that the last scan does not have, or not so."""
     if known is None:
         return list(range(len(files)))
     before = {name: known.file_stamp(at) for at, name in enumerate(known.files)}
@@ -241,3 +242,25 @@ def without(found: FoundDirectory, dropped: set[int]) -> None:
     found.changed = [moved[at] for at in found.changed if at in moved]
     found.files = [found.files[at] for at in kept]
     found.stamp = NO_STAMP
+
+
+def linked_of(
+    files: Sequence[bytes], status: Sequence[os.stat_result], *, is_captured: bool = True
+) -> tuple[Linked, ...]:
+    """The files of one directory that have more than one name."""
+    return tuple(
+        [
+            Linked(files[number], (at.st_dev, at.st_ino), is_captured)
+            for number, at in enumerate(status)
+            if at[ST_NLINK] > 1 and S_ISREG(at.st_mode)
+        ]
+    )
+
+
+def links_of(linked: Mapping[bytes, Iterable[Linked]]) -> list[list[bytes]]:
+    """The paths of each file that was found under more than one name."""
+    paths: dict[tuple[int, int], list[bytes]] = {}
+    for directory, files in linked.items():
+        for file in [each for each in files if each.is_captured]:
+            paths.setdefault(file.inode, []).append(joined(directory, file.name))
+    return [each for each in paths.values() if len(each) > 1]

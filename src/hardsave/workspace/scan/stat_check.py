@@ -14,7 +14,7 @@ from hardsave.workspace.scan.result import directory_stamp, entry_stamps, file_s
 
 
 def compare_stats(cache: Cache, root: int, top: os.stat_result, start_ns: int) -> Changed:
-    """What is not as the cache has it. `root` is open, and `top` is its status."""
+    """What differs from the cache. `root` is an open descriptor, and `top` is its status."""
     return Changed(
         None,
         None,
@@ -63,7 +63,7 @@ class _StatCheck:
             self._differing[path] = _differing(known, now)
 
     def _stamp(self, status: os.stat_result) -> bytes:
-        """What a directory's list of names goes with; nothing, if it is mounted there."""
+        """The stamp of a directory; `NO_STAMP` for a mount point."""
         is_mounted = status.st_dev != self._device
         return NO_STAMP if is_mounted else directory_stamp(status, self._start_ns)
 

@@ -10,11 +10,12 @@ Not in here: what is left out and why (`capture_policy`), what the last scan saw
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from hardsave.defaults import IGNORE_FILES
 from hardsave.errors import Misuse
+from hardsave.progress import meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import IGNORED, NotCaptured, joined, parent
 from hardsave.workspace.filesystem.safe_open import RootDirectory
@@ -31,6 +32,8 @@ from hardsave.workspace.scan.result import (
     changed_since,
     directory_stamp,
     entry_stamps,
+    linked_of,
+    links_of,
     to_read,
     without,
 )
@@ -54,7 +57,7 @@ class WalkInput(NamedTuple):
 
 
 class _SortedNames:
-    """The names of one directory, each where it belongs."""
+    """The names of one directory, sorted by what becomes of them."""
 
     __slots__ = (
         "below",
@@ -77,7 +80,7 @@ class _SortedNames:
 
 
 class Walk:
-    """One scan, with an explicit stack: a tree may be deeper than Python's."""
+    """One full walk, with an explicit stack: a tree may be deeper than Python's recursion limit."""
 
     def __init__(self, given: WalkInput) -> None:
         self._given = given
@@ -95,6 +98,7 @@ class Walk:
         self._not_captured: list[NotCaptured] = []
         self._linked: dict[bytes, tuple[Linked, ...]] = {}
         self._total = 0
+        self._meter = meter("looking", "files")
         self._stack: list[tuple[bytes, os.stat_result, DirectoryRules, bytes]] = []
 
     def run(self, full_scan_reason: str = "") -> Scan:
@@ -160,7 +164,7 @@ class Walk:
     # Repositories inside
 
     def _enter_repository(self, path: bytes, known: CachedDirectory | None) -> None:
-        """What it tracks counts from here on: before anything in it is sorted."""
+        """From here on, no ignore rule counts for what a nested repository tracks."""
         if path not in self._nested:
             nested = self._nested[path] = NestedRepository(self._prefix + path)
             self._exempt.add(path, nested.tracked)
@@ -178,7 +182,8 @@ class Walk:
     # A directory whose list of names is as it was
 
     def _look_again(self, path: bytes, known: CachedDirectory, rules: DirectoryRules) -> bool:
-        """False if it has to be listed after all; then nothing of it was noted."""
+        """Take the list of names from the cache, and compare stamps. False if the directory has to
+        be listed after all; then nothing of it was noted."""
         if path and (b".git" in known.left_out or b".git" in known.ignored):
             self._enter_repository(path, known)
         if (known.exempt or known.ignored) and not self._is_tracked_as_before(path, known):
@@ -211,18 +216,18 @@ class Walk:
         return True
 
     def _reason(self, path: bytes, status: os.stat_result) -> NotCaptured | None:
-        """Why something is left out, today as before."""
+        """Why a path that was left out is left out again; None if it is not."""
         reason = self._policy.objection(path, status.st_mode, status.st_size)
         return None if reason is None else NotCaptured(path, reason)
 
     def _is_tracked_as_before(self, path: bytes, known: CachedDirectory) -> bool:
-        """What rules and git's index together decided is decided in the same way today."""
+        """Whether git tracks the same of the names that rules match."""
         return all(self._exempt.holds(joined(path, name)) for name in known.exempt) and not any(
             self._exempt.holds(joined(path, name)) for name in known.ignored
         )
 
     def _is_still_a_file(self, path: bytes, name: bytes, status: os.stat_result) -> bool:
-        """Changed, but of the kind that it was, small enough, and no source of rules."""
+        """Whether a changed file is no directory now, may be captured, and is no ignore file."""
         mode = status.st_mode
         return (
             name not in IGNORE_FILES
@@ -272,7 +277,7 @@ class Walk:
         self._add(found, names_of.below, rules)
 
     def _looked_at(self, path: bytes) -> tuple[dict[bytes, os.stat_result], bool]:
-        """How each name in a directory looks, and whether each that is there was looked at."""
+        """The status of each name in a directory, and whether all of them could be looked at."""
         status: dict[bytes, os.stat_result] = {}
         is_sure = True
         with self._root_dir.directory(path) as directory:
@@ -297,7 +302,7 @@ class Walk:
         at: os.stat_result,
         rules: DirectoryRules,
     ) -> None:
-        """Put a name where it belongs."""
+        """Decide what becomes of a name."""
         is_dir = stat.S_ISDIR(at.st_mode)
         if self._is_ignored(name, is_dir, rules):
             if not self._exempt.holds(path):
@@ -327,8 +332,9 @@ class Walk:
         self, found: FoundDirectory, below: list[os.stat_result], rules: DirectoryRules
     ) -> None:
         self._found.append(found)
+        self._meter.add(len(found.files))
         if self._watcher is not None:
-            self._watcher.looked(found.path, found.ignored)
+            self._watcher.scanned(found.path, found.ignored)
         for name, at in zip(found.directories, below, strict=True):
             path = joined(found.path, name)
             child = self._rules_below(rules, name, path, found.exempt)
@@ -428,25 +434,3 @@ class Walk:
                 without(found, dropped[id(found)])
                 linked = self._linked.pop(found.path, ())
                 self._linked[found.path] = tuple(x for x in linked if x.name in found.files)
-
-
-def linked_of(
-    files: Sequence[bytes], status: Sequence[os.stat_result], *, is_captured: bool = True
-) -> tuple[Linked, ...]:
-    """The files of one directory that have more than one name."""
-    return tuple(
-        [
-            Linked(files[number], (at.st_dev, at.st_ino), is_captured)
-            for number, at in enumerate(status)
-            if at[stat.ST_NLINK] > 1 and stat.S_ISREG(at.st_mode)
-        ]
-    )
-
-
-def links_of(linked: Mapping[bytes, Iterable[Linked]]) -> list[list[bytes]]:
-    """The paths of each file that was met under more than one name."""
-    paths: dict[tuple[int, int], list[bytes]] = {}
-    for directory, files in linked.items():
-        for file in [each for each in files if each.is_captured]:
-            paths.setdefault(file.inode, []).append(joined(directory, file.name))
-    return [each for each in paths.values() if len(each) > 1]

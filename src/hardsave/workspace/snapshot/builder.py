@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hardsave.defaults import IGNORE_FILES
 from hardsave.objects.hashing import HASH_BYTES, Hash
+from hardsave.progress import Total, meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.filesystem.safe_open import RootDirectory, gone, refuse_what_went
@@ -102,13 +103,31 @@ class _Batches:
             self._bytes = 0
 
 
+def _to_read(scan: Scan) -> Total:
+    files = sum(len(each.changed) for each in scan.found)
+    return Total(files, sum(map(_bytes_to_read, scan.found)))
+
+
+def _bytes_to_read(found: FoundDirectory) -> int:
+    if not found.changed:
+        return 0
+    sizes, modes = sizes_and_modes(found.entry_stamps, len(found.files))
+    return sum(sizes[at] for at in found.changed if not stat.S_ISLNK(modes[at]))
+
+
 class _Capture:
     def __init__(
         self, scan: Scan, root_dir: RootDirectory, batches: _Batches, clock: Callable[[], int]
     ) -> None:
         self._scan = scan
         self._batches = batches
-        self._reader = FileReader(root_dir, batches.add, start_ns=scan.start_ns, clock=clock)
+        self._reader = FileReader(
+            root_dir,
+            batches.add,
+            start_ns=scan.start_ns,
+            clock=clock,
+            meter=meter("reading", "files", lambda: _to_read(scan)),
+        )
         self._trees: dict[bytes, Hash] = {}
         self._rebuilt: dict[bytes, set[bytes]] = {}  # what has another tree now, by what is above
         self._folders: dict[bytes, CachedDirectory] = {}
@@ -137,7 +156,7 @@ class _Capture:
         )
 
     def _tree(self, path: bytes) -> Hash | None:
-        """Of a directory: None if it is not captured."""
+        """The tree of a directory; None if it is not captured."""
         tree = self._trees.get(path)
         if tree is None and self._scan.is_incremental and path not in self._scan.gone:
             return self._scan.cache.tree(path)
@@ -164,7 +183,7 @@ class _Capture:
         return folders, packed
 
     def _last_scan(self) -> LastScan | None:
-        """What the next scan has to know of directories that it does not look at."""
+        """What the next incremental scan needs; None if it has to be a full one."""
         scan = self._scan
         if scan.is_capped:
             return None
@@ -180,7 +199,7 @@ class _Capture:
         )
 
     def _add_root(self, address: Hash, data: bytes) -> None:
-        """If nothing changed, nothing is handed out."""
+        """If nothing changed, nothing is put."""
         if address != self._scan.cache.root:
             self._batches.add(address, data)
 
@@ -247,7 +266,7 @@ class _Capture:
     def _rewrite(
         self, found: FoundDirectory, known: CachedDirectory, fresh: Fresh, rebuilt: set[bytes]
     ) -> None:
-        """Make the runs that hold what changed. All else stands in the runs that there were."""
+        """Write the runs in which something changed. The others stay as they are."""
         folder = _with_read(_as_found(known, found), found.entry_stamps, fresh)
         modes = zip(known.directory_modes(), found.directory_modes(), strict=True)
         differing = {found.files[at] for at in fresh} | rebuilt
@@ -322,7 +341,7 @@ class _Capture:
         firsts: Sequence[bytes],
         runs: list[Hash],
     ) -> None:
-        """A directory whose runs are made: its tree, and what the next scan has to know."""
+        """Write the list of a directory's runs, and note the directory for the next cache."""
         tree = directory.write_list(firsts, runs, self._batches.add)
         self._trees[found.path] = tree
         if found.known is None or found.known.tree != tree:
@@ -336,12 +355,12 @@ class _Capture:
             self._unproven.add(found.path)
 
 
-# What is remembered of a directory
+# A directory for the next cache
 
 
 def _has_same_entries(found: FoundDirectory, known: CachedDirectory, fresh: Fresh) -> bool:
-    """Whether nothing came or went, and all that is needed to write its runs is known: a cache
-    does not know where symlinks lead, and rules are looked at more closely."""
+    """Whether nothing came or went, and the cache has all that its runs need. It does not have the
+    targets of symlinks; and a changed ignore file is left to the full way."""
     return (
         bool(known.runs)
         and tuple(found.files) == known.files
@@ -353,7 +372,7 @@ def _has_same_entries(found: FoundDirectory, known: CachedDirectory, fresh: Fres
 
 
 def _with_read(folder: CachedDirectory, entry_stamps: bytes, fresh: Fresh) -> CachedDirectory:
-    """A directory as it is remembered, with these stamps and with what was read just now."""
+    """A cached directory with these stamps and with what was read just now."""
     stamps, hashes = bytearray(entry_stamps), bytearray(folder.hashes)
     for at, read in fresh.items():
         assert read is not None, "then it would have other names"
@@ -363,8 +382,7 @@ def _with_read(folder: CachedDirectory, entry_stamps: bytes, fresh: Fresh) -> Ca
 
 
 def _as_found(known: CachedDirectory, found: FoundDirectory) -> CachedDirectory:
-    """A directory with the same content, perhaps by other stamps or rules, or with other names
-    that are left out."""
+    """A cached directory with the stamp, the rules and the left-out names of this scan."""
     now = (found.stamp, found.inherited, found.rules_key)
     aside = (tuple(found.ignored), tuple(found.exempt), tuple(found.left_out))
     if now == known[:3] and aside == known[6:9]:
@@ -373,8 +391,8 @@ def _as_found(known: CachedDirectory, found: FoundDirectory) -> CachedDirectory:
 
 
 def _has_other_rules(found: FoundDirectory, fresh: Fresh) -> bool:
-    """Whether an ignore file is not the one any more that the scan went by. If its stamps are
-    too young to tell, they prove nothing to the next scan either."""
+    """Whether an ignore file was changed after the scan had used it. If its stamp is too young to
+    tell, it proves nothing to the next scan either."""
     return any(
         read is not None and read.stamp.ctime_ns and read.stamp != found.file_stamp(at)
         for at, read in fresh.items()

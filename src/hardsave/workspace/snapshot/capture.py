@@ -16,7 +16,7 @@ from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.types import Types
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured
-from hardsave.workspace.git import index as gitindex
+from hardsave.workspace.git import index as git_index
 from hardsave.workspace.git.position import GitPosition
 from hardsave.workspace.git.unfinished import GitFile
 from hardsave.workspace.git.unfinished import NotCaptured as GitNotCaptured
@@ -29,7 +29,7 @@ _WITHOUT_REFS = 10  # parts of git's position, in captures from before its other
 
 
 class Content(NamedTuple):
-    """What is stored as a file's content."""
+    """The size and the address of a stored content."""
 
     size: int
     address: Hash
@@ -212,7 +212,7 @@ def _git(plain: list[Any], contents: Iterator[Hash]) -> Git:
 
 
 def _outer_rules(last: list[Any], contents: Iterator[Hash]) -> StoredOuterRules | None:
-    """What stands last in the list, if anything does."""
+    """The last part of a capture, if it has one."""
     if not last:
         return None
     [(inside, excludes, *above)] = last
@@ -299,10 +299,10 @@ def tracked(git: Git | None, fetch: Fetch) -> frozenset[bytes]:
 
     def base(name: str) -> bytes:
         if at.shared_index is None:
-            raise gitindex.BadIndex("its shared index was not captured")
+            raise git_index.BadIndex("its shared index was not captured")
         return at.shared_index.data
 
     try:
-        return gitindex.paths(at.own_index, hash_name=at.hash_name, base=base)
-    except gitindex.BadIndex:
+        return git_index.paths(at.own_index, hash_name=at.hash_name, base=base)
+    except git_index.BadIndex:
         return frozenset()

@@ -71,7 +71,7 @@ class TextRemoval:
                 yield tuple(sorted(kept))
 
     def _renamed(self, top: Hash, path: bytes) -> bytes:
-        """What a path is called now."""
+        """A path with the new names."""
         tree: Hash | None = top
         names: list[bytes] = []
         for name in path.split(b"/"):
@@ -104,7 +104,7 @@ class TextRemoval:
         return tree if now == list(entries) else directory.write(now, self._put)
 
     def _other_names(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Those that have the text, and names that nothing else here has."""
+        """New names for those that have the text; names that are free in this directory."""
         taken = {name for name in names if self._old not in name}
         others: dict[bytes, bytes] = {}
         for name in names:
@@ -199,7 +199,7 @@ class TextRemoval:
         return Stored(self._text(file.path), size, address)
 
     def _is_in_index(self, git: Git) -> bool:
-        """As it lies there, or in one of its paths, which may be compressed."""
+        """Whether its bytes have the text, or one of its paths, which may be compressed."""
         for stored in (git.own_index, git.shared_index):
             if stored is None:
                 continue

@@ -73,7 +73,7 @@ class Watches:
         return self._paths.get(number)
 
     def add(self, path: bytes, number: int) -> bytes | None:
-        """Note a watch. If it was for another path, that one is watched no longer; which?"""
+        """Note a watch. Returns the other path that it was for, if there was one."""
         displaced = self._paths.get(number)
         if displaced is not None:
             del self._numbers[displaced]
@@ -84,7 +84,7 @@ class Watches:
         return displaced if displaced != path else None
 
     def drop(self, path: bytes) -> dict[bytes, int]:
-        """Forget a directory and all beneath it; which these were, and their numbers."""
+        """Forget a directory and all beneath it. Returns their paths and numbers."""
         dropped: dict[bytes, int] = {}
         todo = [path]
         self._below.get(parent(path), set()).discard(path)
@@ -114,7 +114,7 @@ class Pending:
         self._directories.setdefault(moment, {})[path] = None
 
     def tree(self, path: bytes, moment: int) -> None:
-        """The directory above has another list of names, too."""
+        """Everything beneath a path, and the list of names of the directory above it."""
         self._trees.setdefault(moment, set()).add(path)
         self.names(parent(path), moment)
 

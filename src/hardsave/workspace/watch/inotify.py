@@ -77,8 +77,7 @@ class Source(Protocol):
 
 
 class Inotify:
-    """One instance of the kernel's, which puts an event into the queue inside the call that
-    makes the change."""
+    """An inotify instance. An event is queued before the call returns that made the change."""
 
     is_prompt = True
 

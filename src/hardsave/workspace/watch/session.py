@@ -138,13 +138,13 @@ class WatchSession:
             return True
 
     def _not_armed(self, path: bytes, error: OSError) -> None:
-        """What is gone, or may not be read, is looked at again until it is one or the other."""
+        """A directory that is gone, or may not be read, is scanned again next time."""
         if error.errno in _NOT_THERE:
             self.pending.tree(path, self.moment)
         else:
             self._give_up(event_meaning.refusal(error))
 
-    def looked(self, path: bytes, ignored: Sequence[bytes]) -> None:
+    def scanned(self, path: bytes, ignored: Sequence[bytes]) -> None:
         with self._lock:
             if ignored:
                 self._ignored[path] = frozenset(ignored)
@@ -256,7 +256,7 @@ def _mounts(root: bytes) -> Mounts | None:
     try:
         return Mounts(root)
     except FileNotFoundError:
-        return None  # no list of mounts: then only a full look finds what was mounted
+        return None  # no list of mounts: then only a full scan finds what was mounted
 
 
 def _is_readable(descriptor: int, seconds: float) -> bool:

@@ -63,7 +63,7 @@ def watch(
     source: Callable[[], Source] | None = None,
 ) -> "Watch":
     """Watch a workspace. `cookies` is a directory of ours that no scan captures; `clock` says
-    when everything is due to be looked at."""
+    when a full scan is due."""
     real, beside = os.path.realpath(os.fsencode(root)), os.path.realpath(os.fsencode(cookies))
     default, seconds = _of_this_system(real, beside)
     return Watch(
@@ -115,9 +115,9 @@ class Watch:
         self._waiting = threading.Lock()
         self._is_closed = self._is_woken = False
         self._moment = 0
-        self._oldest = 0  # scans with an older mark have to look at everything
+        self._oldest = 0  # a scan with an older mark has to be a full one
         self._session: WatchSession | None = None
-        self._is_due_at = 0.0  # the next look at everything
+        self._is_due_at = 0.0  # the next full scan
         self._warned: set[str] = set()
         self._reads, self._wakes = os.pipe()
         os.set_blocking(self._reads, False)
@@ -132,7 +132,7 @@ class Watch:
         self.close()
 
     def close(self) -> None:
-        """A thread that waits returns first. To close twice does nothing."""
+        """Wakes a thread that waits, and closes after it has returned. Closing twice is fine."""
         if os.getpid() != self._process:
             self._close_in_child()
             return
@@ -145,7 +145,7 @@ class Watch:
             self._close_descriptors()
 
     def _close_in_child(self) -> None:
-        """Its own descriptors, no more; and without the locks, which may never come free."""
+        """Close the inherited descriptors, without the locks, which may never come free."""
         if not self._is_closed:
             self._is_closed = True
             self._close_descriptors()
@@ -237,7 +237,7 @@ class Watch:
         """Wait until something changed and then nothing did for `quiet` seconds, or until it
         has gone on for `limit` seconds.
 
-        True: it is time for a scan; also if everything is due to be looked at. False:
+        True: it is time for a scan, also because a full one is due. False:
         nothing changed within `timeout` seconds, or `wake` or `close` was called.
         """
         self._refuse_misuse()

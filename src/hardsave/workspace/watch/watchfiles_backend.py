@@ -26,8 +26,7 @@ def events(
 ) -> Iterator[Event]:
     """What a change of a path means for the watched directories. Pure.
 
-    Whether something came, went or changed is not taken at its word: several changes of one
-    path may have become one.
+    The kind of a change is not relied upon: the library may have merged several changes of a path.
     """
     above, _, name = path.rpartition(b"/")
     is_dir = is_dir or path in numbers

@@ -1,4 +1,4 @@
-"""Whoever reads a file that this process has open elsewhere takes no lock away with that."""
+"""To read a file that this process has open elsewhere takes no lock away."""
 
 import os
 import sqlite3

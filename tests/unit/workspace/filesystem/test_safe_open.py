@@ -91,7 +91,7 @@ def test_a_few_directories_are_opened_without_what_takes_long_to_load(
 
     monkeypatch.setattr(safe_open, "_openat2", lambda: kernel)
     monkeypatch.setattr(RootDirectory, "few", 3)
-    for _ in range(2):  # whoever is loaded by then is there for whoever comes after
+    for _ in range(2):  # what is loaded by then stays loaded
         with RootDirectory(os.fsencode(tmp_path)) as root:
             for _ in range(4):
                 with root.directory(b"sub"):

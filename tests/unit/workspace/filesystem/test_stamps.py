@@ -20,7 +20,7 @@ def test_what_is_not_there_is_found_by_its_directory_once_it_comes(tmp_path: Pat
     assert [each.path for each in taken] == [here, here + b"/below/none"]
     assert stamps.are_same(taken)
     (tmp_path / "none").touch()
-    os.utime(tmp_path, ns=(0, 0))  # whatever is done to its time, that of its inode changes
+    os.utime(tmp_path, ns=(0, 0))  # its time is set back, but that of its inode is not
     assert not stamps.are_same(taken)
 
 

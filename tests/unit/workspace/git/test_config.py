@@ -82,7 +82,7 @@ def test_the_setting_names_another(home: Path, value: str) -> None:
     assert global_excludes({}, home, []) == b"chosen\n"
 
 
-@pytest.mark.parametrize("value", ["", "~/nowhere", "~nobody/x", "excludes", "~/.config"])
+@pytest.mark.parametrize("value", ["", "~/nowhere", "~other/x", "excludes", "~/.config"])
 def test_a_setting_that_leads_nowhere_means_no_excludes(home: Path, value: str) -> None:
     (home / ".gitconfig").write_text(f"[core]\nexcludesFile = {value}\n")
     assert global_excludes({}, home, []) == b""
@@ -101,7 +101,7 @@ def test_one_file_for_all_may_be_named_by_the_environment(home: Path) -> None:
     assert global_excludes({"GIT_CONFIG_GLOBAL": str(home / "config")}, home, []) == b"chosen\n"
 
 
-def test_a_pipe_or_a_file_without_permission_keeps_nobody_waiting(
+def test_a_pipe_or_a_file_without_permission_is_not_waited_for(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.mkfifo(home / ".gitconfig")

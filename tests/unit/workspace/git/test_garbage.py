@@ -1,4 +1,4 @@
-"""Whatever lies where a repository should be: it is read or listed, never followed, never fatal."""
+"""Garbage in the place of a repository is read or listed, never followed, never fatal."""
 
 import os
 import shutil
@@ -89,7 +89,7 @@ def test_a_git_file_that_leads_nowhere(tmp_path: Path, content: bytes) -> None:
     assert tracked(tmp_path) is None
 
 
-def test_a_pipe_or_a_socket_in_its_place_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_pipe_or_a_socket_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".git")
     assert missed(tmp_path) == {".git": "it is not a file"}
     (tmp_path / ".git").unlink()

@@ -1,4 +1,4 @@
-"""The paths in an index are those that git lists, whatever its version."""
+"""The paths in an index are those that git lists, in every version."""
 
 import hashlib
 import os

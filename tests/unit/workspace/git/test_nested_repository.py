@@ -1,4 +1,4 @@
-"""What a repository inside of a workspace tracks is captured, whatever outer rules say."""
+"""What a repository inside of a workspace tracks is captured, even if outer rules ignore it."""
 
 import random
 from collections.abc import Iterator
@@ -110,7 +110,7 @@ ACTS = {
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_an_inner_repository_comes_to_track_is_what_is_captured(
+def test_what_a_nested_repository_comes_to_track_is_captured(
     room: Room, watched: WatchedRoom, inner: Repository, seed: int
 ) -> None:
     """By a process that stays, by one that starts anew, and by one without a cache."""
@@ -133,4 +133,4 @@ def test_whatever_an_inner_repository_comes_to_track_is_what_is_captured(
         assert len({made.root for made in seen}) == 1, (number, act)
         there = {path for path in wanted if (room.root / path.decode()).exists()}
         assert files(room, seen[1]) == {b".gitignore", *there}, (number, act)
-    assert watched.narrow
+    assert watched.incremental

@@ -116,7 +116,7 @@ def test_a_linked_worktree_is_kept_and_its_changes_are_found(
     assert_is_true(seen(side, first))
 
 
-def test_an_index_that_was_sound_before_is_taken_apart_when_somebody_asks(
+def test_an_index_that_was_sound_before_is_parsed_when_it_is_needed(
     repository: Repository,
 ) -> None:
     known = position.position(repository.root)

@@ -47,7 +47,7 @@ def test_what_git_calls_changed_is_dirty(repository: Repository, tmp_path: Path)
     assert b"folder/file" in told
 
 
-def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(repository: Repository) -> None:
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(repository: Repository) -> None:
     (repository.root / "pipe").unlink()
     os.mkfifo(repository.root / "pipe")
     assert found(repository) == [b"pipe"]

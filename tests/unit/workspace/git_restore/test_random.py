@@ -1,4 +1,4 @@
-"""Whatever people do with git, and wherever they stand: it comes back, and goes again."""
+"""After any work with git, from any position: it comes back, and goes again."""
 
 import random
 from pathlib import Path
@@ -14,7 +14,7 @@ ANY_END = (*range(256), -11)  # git 2.39 itself faults on `bisect good` without 
 BRANCHES = ("main", "side", "main/x", "deep/er", "sub")
 
 
-class Somebody:
+class Developer:
     """Works with git at random. Commands may fail, as they do with people."""
 
     def __init__(self, repository: Repository, seed: int) -> None:
@@ -106,15 +106,15 @@ class Somebody:
 def comes_and_goes(root: Path, seed: int) -> int:
     """How often something was taken back."""
     repository = built(root)
-    somebody = Somebody(repository, seed)
+    developer = Developer(repository, seed)
     room = GitRoom(repository.root)
-    somebody.work(somebody.random.randint(0, 15))
+    developer.work(developer.random.randint(0, 15))
     saved: list[tuple[Saved, dict[str, bytes]]] = []
     done = 0
     for _ in range(4):
         saved.append((room.save(), says(repository)))
-        did = somebody.work(somebody.random.randint(1, 10))
-        target, then = somebody.random.choice(saved)
+        did = developer.work(developer.random.randint(1, 10))
+        target, then = developer.random.choice(saved)
         now = says(repository)
         try:
             before, _ = room.rewind(target)
@@ -123,7 +123,7 @@ def comes_and_goes(root: Path, seed: int) -> int:
             continue
         done += 1
         assert says(repository) == then, (seed, did)
-        if somebody.random.random() < 0.5:
+        if developer.random.random() < 0.5:
             room.rewind(before)
             assert says(repository) == now, (seed, did)
     assert repository.git("fsck", "--no-dangling", "--connectivity-only") == b""

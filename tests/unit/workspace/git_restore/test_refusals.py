@@ -90,7 +90,7 @@ def test_a_partial_clone_may_lack_contents(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize("name", ["index", "HEAD", "refs/heads/main"])
-def test_a_lock_that_somebody_holds(repository: Repository, name: str) -> None:
+def test_a_lock_that_another_process_holds(repository: Repository, name: str) -> None:
     target = stands(repository)
     repository.commit("a", "x\n")
     (repository.root / f".git/{name}.lock").write_bytes(b"")
@@ -137,7 +137,7 @@ def test_a_restore_can_be_given_up(repository: Repository) -> None:
     said = answers(repository)
     left_of_us(repository, "index", "HEAD", "packed-refs", "refs/heads/main", "refs/heads/a/b")
     others = repository.root / ".git/refs/heads/side.lock"
-    others.write_text("somebody else's")
+    others.write_text("another program's")
     abandon(repository.root, "chk_x")
     assert list(repository.root.glob(".git/**/*.lock")) == [others]
     assert not list(repository.root.glob(".git/hardsave-*"))
@@ -242,7 +242,7 @@ def test_an_id_that_is_no_name(repository: Repository) -> None:
             restore_git(repository.root, target, target, id=id, seconds=SECONDS)
 
 
-# Somebody else at work
+# Another program at work
 
 
 def staged(repository: Repository) -> None:
@@ -285,7 +285,7 @@ def test_an_index_that_only_looked_at_the_files_again_is_the_same(repository: Re
     assert repository.line("rev-parse", "HEAD") == target.commit
 
 
-# Positions from anybody
+# Untrusted positions
 
 
 def hostile(target: GitPosition) -> dict[str, GitPosition]:

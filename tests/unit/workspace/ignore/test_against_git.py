@@ -111,7 +111,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     return Tree(tmp_path_factory.mktemp("ignore"), dict(grown(random.Random(5))))
 
 
-# What people write, and what nobody should
+# What people write, and what they should not
 
 
 class Case(NamedTuple):
@@ -255,7 +255,7 @@ files = st.builds(
 )
 
 
-def agrees_whatever_the_patterns(tree: Tree, count: int) -> None:
+def agrees_on_random_patterns(tree: Tree, count: int) -> None:
     places = st.sampled_from((GLOBAL, EXCLUDE, b"", b"", b"", *tree.directories))
 
     @examples(count)
@@ -267,10 +267,10 @@ def agrees_whatever_the_patterns(tree: Tree, count: int) -> None:
 
 
 def test_random_patterns_mean_what_they_mean_to_git(tree: Tree) -> None:
-    agrees_whatever_the_patterns(tree, 60)
+    agrees_on_random_patterns(tree, 60)
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(10))
 def test_many_random_patterns_mean_what_they_mean_to_git(tmp_path: Path, seed: int) -> None:
-    agrees_whatever_the_patterns(Tree(tmp_path, dict(grown(random.Random(seed)))), 500)
+    agrees_on_random_patterns(Tree(tmp_path, dict(grown(random.Random(seed)))), 500)

@@ -173,7 +173,7 @@ def test_the_cheap_cases_say_the_same_as_their_expression() -> None:
 
 
 def test_many_odd_patterns_are_told_apart() -> None:
-    """The last that fits decides, and two thousand of them take no longer than a glance."""
+    """The last that fits decides, and two thousand of them take hardly any time."""
     lines = [b"a*%d*z" % number for number in range(2_000)]
     lines += [b"!a*77*z", b"a*7?7*z"]
     rules = root_rules(exclude_files=[], patterns=[b"\n".join(lines)])

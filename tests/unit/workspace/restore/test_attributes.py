@@ -65,7 +65,7 @@ def test_rights_that_were_given_to_a_program_do_not_pass_to_another(tmp_path: Pa
 
 @linux
 def test_an_access_control_list_is_bounded_by_the_mode_that_is_restored(room: Room) -> None:
-    """A private file stays private, whoever was let in later."""
+    """A private file stays private, even if it was opened to others later."""
     file = room.root / "file"
     file.write_text("old")
     file.chmod(0o600)
@@ -87,7 +87,7 @@ def test_an_access_control_list_is_bounded_by_the_mode_that_is_restored(room: Ro
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_whoever_may_not_give_a_file_away_replaces_it_all_the_same(
+def test_a_process_that_may_not_give_a_file_away_replaces_it_all_the_same(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:

@@ -14,7 +14,7 @@ from tests.unit.workspace.room import Room
 def test_what_is_written_while_a_file_is_read_is_not_overlooked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody writes at the beginning of a large file while its end is compared."""
+    """Another program writes at the beginning of a large file while its end is compared."""
     (tmp_path / "work").mkdir()
     room = Room(tmp_path / "work")
     file = room.root / "large"
@@ -29,7 +29,7 @@ def test_what_is_written_while_a_file_is_read_is_not_overlooked(
         readings += readings >= 0
         for number, part in enumerate(real(opened, size)):
             if number == 1 and readings == 2:
-                os.pwrite(writing, b"somebody's work", 0)
+                os.pwrite(writing, b"another's work", 0)
             yield part
 
     monkeypatch.setattr(content, "parts", busy)
@@ -41,4 +41,4 @@ def test_what_is_written_while_a_file_is_read_is_not_overlooked(
     os.close(writing)
     assert readings == 3  # with that of the new one, which went instead
     assert done.conflicts == (steps.Conflict(b"large", "changed after the present was saved"),)
-    assert file.read_bytes().startswith(b"somebody's work")
+    assert file.read_bytes().startswith(b"another's work")

@@ -351,13 +351,13 @@ def test_what_appeared_after_the_present_was_saved_is_kept(room: Room) -> None:
     remove(room, "gone")
     write(room, "away/file")
     made = room.plan(target)
-    write(room, "gone", "somebody's new work")
-    write(room, "away/new", "somebody's new work")
-    write(room, "other", "somebody's new work")
+    write(room, "gone", "another program's new work")
+    write(room, "away/new", "another program's new work")
+    write(room, "other", "another program's new work")
     restored = room.carry_out(made)
     assert reasons(restored) == {b"gone": "appeared after the present was saved"}
     assert restored.kept == (b"away",)
-    assert (room.root / "gone").read_text() == "somebody's new work"
+    assert (room.root / "gone").read_text() == "another program's new work"
     assert set(picture(room.root)) == {b"gone", b"away", b"away/new", b"other"}
     assert leftovers(room.root) == []
 
@@ -391,10 +391,10 @@ def test_a_directory_with_something_new_in_it_does_not_become_a_file(room: Room)
     remove(room, "a")
     write(room, "a/known")
     made = room.plan(target)
-    write(room, "a/new", "somebody's new work")
+    write(room, "a/new", "another program's new work")
     restored = room.carry_out(made)
     assert b"a" in reasons(restored)
-    assert (room.root / "a/new").read_text() == "somebody's new work"
+    assert (room.root / "a/new").read_text() == "another program's new work"
 
 
 # The outside

@@ -193,7 +193,7 @@ def test_names_that_are_no_text_fold_to_themselves() -> None:
     assert folded(b"a") != folded(b"b")
 
 
-def test_twins_are_one_that_goes_and_one_that_is_made() -> None:
+def test_a_collision_is_between_one_that_goes_and_one_that_is_made() -> None:
     assert collisions([b"src", b"src/a", b"x"], [b"Src", b"Src/a", b"y"]) == {b"src", b"Src"}
     assert collisions([b"d/a"], [b"d/A"]) == {b"d/a", b"d/A"}
     assert collisions([b"a", b"A"], []) == frozenset()

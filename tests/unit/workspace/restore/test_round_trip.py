@@ -1,4 +1,4 @@
-"""Whatever is done to a workspace, snapshots bring it back exactly, and forth again."""
+"""After any change of a workspace, snapshots bring it back exactly, and forth again."""
 
 import os
 import shutil
@@ -65,7 +65,7 @@ def apply(root: Path, edit: Edit) -> None:
 
 
 def clear_the_way(top: bytes, path: bytes) -> None:
-    """Make the directories above a path, over whatever is there."""
+    """Make the directories above a path, also over files that are there."""
     names = path.split(b"/")
     for count in range(1, len(names)):
         above = top + b"/".join(names[:count])

@@ -1,4 +1,4 @@
-"""Whatever somebody writes at the very moment in which a file is replaced or removed, it stays."""
+"""What another program writes at the very moment in which a file is replaced or removed stays."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from hardsave.workspace.restore import disk_state, execution, swap
 from hardsave.workspace.restore.steps import Restored
 from tests.unit.workspace.room import Room, leftovers
 
-MINE = "somebody's work"
+MINE = "another program's work"
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def what_lies_at(path: Path) -> str:
 def just_before(
     monkeypatch: pytest.MonkeyPatch, call: str, *meddling: Callable[[], object]
 ) -> None:
-    """Let somebody meddle just before each of these calls."""
+    """Let another program write just before each of these calls."""
     real: Callable[..., Any] = getattr(safe_open, call)
     waiting = list(meddling)
 
@@ -199,7 +199,7 @@ def _dies_aside(name: bytes, directory: int, entry: Any) -> bool:
     return _is_entry(name, directory, entry)
 
 
-def test_a_file_that_nobody_may_replace_stays_and_nothing_is_left_beside_it(
+def test_a_file_that_may_not_be_replaced_stays_and_nothing_is_left_beside_it(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one that is immutable: the kernel refuses every call that would give its name away."""

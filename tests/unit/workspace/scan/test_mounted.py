@@ -87,7 +87,7 @@ def test_a_directory_that_is_mounted_from_the_same_disk_is_not_entered(
 
 
 def test_what_is_mounted_or_goes_again_wakes_who_waits(tmp_path: Path, mount: Mount) -> None:
-    """The directory below was not watched meanwhile: what is done in it is told by nobody else."""
+    """The directory below was not watched meanwhile: there are no events for what is done in it."""
     place = made(tmp_path / "work" / "place")
     with WatchedRoom(tmp_path / "work", made(tmp_path / "cookies")) as room:
         room.snapshot()

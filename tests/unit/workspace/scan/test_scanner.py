@@ -367,7 +367,7 @@ def test_a_file_that_is_mounted_over_another_is_not_read(
         return os.stat_result((*status[:2], status.st_dev + 1, *status[3:10]))
 
     monkeypatch.setattr(os, "fstat", look)
-    monkeypatch.setattr(safe_open, "_openat2", lambda: None)  # there is nobody to ask
+    monkeypatch.setattr(safe_open, "_openat2", lambda: None)  # as on an old kernel
     made = room.snapshot()
     assert captured(room, made) == set()
     assert paths_of(made) == [b"mounted"]
@@ -378,7 +378,7 @@ def test_an_ignore_file_that_is_a_pipe_is_none(room: Room) -> None:
     for place in ("", "sub"):
         (room.root / place).mkdir(exist_ok=True)
         os.mkfifo(room.root / place / ".gitignore")
-    writer = os.open(room.root / ".gitignore", os.O_RDWR)  # with somebody at its other end
+    writer = os.open(room.root / ".gitignore", os.O_RDWR)  # with a process at its other end
     try:
         made = room.snapshot()
     finally:

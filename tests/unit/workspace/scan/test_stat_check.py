@@ -1,4 +1,4 @@
-"""Whatever happened between two processes, a glance at all stamps finds what a full scan would."""
+"""After any change between two processes, a stat check finds what a full scan would."""
 
 import os
 from pathlib import Path
@@ -20,11 +20,11 @@ class GlancingRoom(Room):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.looked_at: list[bytes] = []  # closely, by the last scan
-        self.narrow = 0
+        self.incremental = 0
 
     def scanned(self, found: Scan) -> None:
         self.looked_at = [each.path for each in found.found]
-        self.narrow += found.is_incremental
+        self.incremental += found.is_incremental
 
 
 def check(room: GlancingRoom, said: str, tracked: frozenset[bytes] = frozenset()) -> None:
@@ -38,7 +38,7 @@ def rounds(base: Path, seed: int, count: int) -> GlancingRoom:
     for name in ("work", "outside"):
         (base / name).mkdir(parents=True)
     room = GlancingRoom(base / "work")
-    room.now_ns = 10**9  # stamps count as proof at once: nobody looks twice by chance
+    room.now_ns = 10**9  # stamps count as proof at once: nothing is read twice by chance
     churn = Churn(room.root, base / "outside", seed)
     for number in range(count):
         another_moment()  # but no two edits have the same ones
@@ -51,13 +51,13 @@ def rounds(base: Path, seed: int, count: int) -> GlancingRoom:
 def test_every_settled_state_is_what_a_full_scan_finds(tmp_path: Path) -> None:
     for seed in range(3):
         room = rounds(tmp_path / str(seed), seed, 60)
-        assert room.narrow > 25
+        assert room.incremental > 25
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(300, 340))
 def test_every_settled_state_of_many_is_what_a_full_scan_finds(tmp_path: Path, seed: int) -> None:
-    assert rounds(tmp_path, seed, 400).narrow > 200
+    assert rounds(tmp_path, seed, 400).incremental > 200
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def test_a_file_that_was_only_touched_stores_nothing(room: Room) -> None:
         *(3 * content.PART_BYTES, 257 * content.PART_BYTES + 5),
     ],
 )
-def test_content_comes_back_whatever_its_length(size: int) -> None:
+def test_content_of_any_length_comes_back(size: int) -> None:
     objects: dict[bytes, bytes] = {}
     pattern = bytes(range(251))
     data = (pattern * (size // len(pattern) + 1))[:size]

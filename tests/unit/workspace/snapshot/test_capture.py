@@ -122,7 +122,7 @@ def test_the_branch_is_called_by_its_short_name(shelf: Shelf) -> None:
         assert git.branch == branch
 
 
-def test_the_same_files_have_one_snapshot_whatever_goes_with_them(shelf: Shelf) -> None:
+def test_the_same_files_have_one_snapshot_also_with_another_git_position(shelf: Shelf) -> None:
     root = directory.write_empty(shelf.put)
     one = pieces.written(root, (), None, shelf.put)
     two = pieces.written(root, (NotCaptured(b"x", "why"),), None, shelf.put)

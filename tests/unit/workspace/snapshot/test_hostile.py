@@ -1,4 +1,4 @@
-"""Trees that nobody honest has made are refused, whatever they try."""
+"""Hostile trees are refused: no capture could have made them."""
 
 import pytest
 

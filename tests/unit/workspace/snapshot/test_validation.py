@@ -1,4 +1,4 @@
-"""Whatever a capture makes is found sound; what it could not have made is not."""
+"""All that a capture makes is found sound; what it could not have made is not."""
 
 import random
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Whatever happens to a watched workspace, a narrow scan finds what a full one would."""
+"""After any change in a watched workspace, an incremental scan finds what a full one would."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ def check(room: WatchedRoom, said: str) -> None:
 
 def rounds(base: Path, seed: int, count: int) -> WatchedRoom:
     with watched(base) as room:
-        room.now_ns = 10**9  # stamps count as proof at once: nobody looks twice by chance
+        room.now_ns = 10**9  # stamps count as proof at once: nothing is read twice by chance
         churn = Churn(room.root, base / "outside", seed)
         for number in range(count):
             another_moment()  # but no two edits have the same ones
@@ -51,14 +51,14 @@ def rounds(base: Path, seed: int, count: int) -> WatchedRoom:
 def test_every_settled_state_is_what_a_full_scan_finds(tmp_path: Path) -> None:
     for seed in range(4):
         room = rounds(tmp_path / str(seed), seed, 60)
-        assert room.narrow > 55, room.reasons
+        assert room.incremental > 55, room.reasons
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_every_settled_state_of_many_is_what_a_full_scan_finds(tmp_path: Path, seed: int) -> None:
     room = rounds(tmp_path, seed, 400)
-    assert room.narrow > 360, room.reasons
+    assert room.incremental > 360, room.reasons
 
 
 def test_churn_by_another_process_does_not_lead_a_scan_astray(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def busy(base: Path, *, seed: int, count: int) -> None:
             finally:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
-        assert room.narrow > 3 * count, room.reasons
+        assert room.incremental > 3 * count, room.reasons
         assert len(roots) > count / 2, "there was churn"
 
 

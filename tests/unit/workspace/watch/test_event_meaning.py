@@ -146,7 +146,7 @@ def test_a_limit_of_the_system_is_named_with_what_to_do_about_it() -> None:
     )
 
 
-# Whether a narrow scan is enough
+# Whether an incremental scan is enough
 
 
 def changed(
@@ -159,7 +159,7 @@ def changed(
 MEMORY = LastScan(Mark(1, 4), frozenset, b"", 0, {}, {}, frozenset(), {})
 
 
-def test_a_narrow_scan_is_enough_for_what_the_same_watch_has_seen() -> None:
+def test_an_incremental_scan_is_enough_for_what_the_same_watch_has_seen() -> None:
     assert incremental_walk.objection(changed(), MEMORY, (1, 2)) == ""
     assert incremental_walk.objection(changed(full_scan_reason="doubt"), MEMORY, (1, 2)) == "doubt"
     assert "nothing is known" in incremental_walk.objection(changed(), None, (1, 2))
@@ -196,7 +196,7 @@ def test_the_mounts_under_and_in_a_workspace_are_found() -> None:
     assert points == {work, work + b"/sub\\dir"}
 
 
-def test_on_file_systems_that_others_change_nobody_is_told_all() -> None:
+def test_on_file_systems_that_other_machines_change_not_all_is_told() -> None:
     assert [mounts.tells_all(kind) for kind in ("ext4", "xfs", "tmpfs", "fuseblk", "")] == [
         True
     ] * 5

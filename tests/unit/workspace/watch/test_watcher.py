@@ -24,7 +24,7 @@ from tests.unit.workspace.room import WatchedRoom, agree, folders, rules
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
-AHEAD_NS = 10**9  # every stamp counts as proof at once: nobody looks twice by chance
+AHEAD_NS = 10**9  # every stamp counts as proof at once: nothing is read twice by chance
 
 
 class Clock:
@@ -83,10 +83,10 @@ def write(room: WatchedRoom, path: str, content: bytes = b"x") -> Path:
 
 
 def check(room: WatchedRoom, **options: object) -> Snapshot:
-    """A narrow look finds what a full one does."""
-    before = room.narrow
+    """An incremental scan finds what a full one does."""
+    before = room.incremental
     made = room.snapshot(**options)  # type: ignore[arg-type]
-    assert room.narrow == before + 1, room.reasons
+    assert room.incremental == before + 1, room.reasons
     return compared(room, made, **options)
 
 
@@ -112,16 +112,16 @@ def number_of_watches() -> int:
 def looks(room: WatchedRoom, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Which paths in the workspace `lstat` is asked about from now on."""
     real = os.lstat
-    looked: list[bytes] = []
+    scanned: list[bytes] = []
 
     def lstat(path: bytes, *, dir_fd: int | None = None) -> os.stat_result:
         whole = path if dir_fd is None else os.path.join(os.fsencode(room.root), path)
         if whole.startswith(os.fsencode(room.root) + b"/"):
-            looked.append(whole)
+            scanned.append(whole)
         return real(path, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "lstat", lstat)
-    return looked
+    return scanned
 
 
 # What is looked at
@@ -132,9 +132,9 @@ def test_nothing_is_looked_at_if_nothing_changed(
 ) -> None:
     first = check(room)
     cache = room.cache
-    looked = looks(room, monkeypatch)
+    scanned = looks(room, monkeypatch)
     made = room.snapshot()
-    assert (looked, room.looked_at) == ([], [])
+    assert (scanned, room.looked_at) == ([], [])
     assert (made.root, made.not_captured, made.read) == (first.root, first.not_captured, 0)
     assert made.cache.folders is cache.folders
 
@@ -144,10 +144,10 @@ def test_only_what_changed_is_looked_at_and_what_is_above_is_written(
 ) -> None:
     check(room)
     write(room, "other/d", b"new")
-    looked = looks(room, monkeypatch)
+    scanned = looks(room, monkeypatch)
     made = room.snapshot()
     monkeypatch.undo()
-    assert looked == [os.fsencode(room.root / "other/d")]
+    assert scanned == [os.fsencode(room.root / "other/d")]
     assert room.looked_at == [b"", b"other"]
     assert made.read == 1
     compared(room, made)
@@ -271,7 +271,7 @@ def test_an_edited_ignore_file_changes_what_is_captured_and_what_is_watched(
     assert compare.find(top(room), b"sub", room.fetch) is None
     assert number_of_watches() == 1 + 4
     write(room, "build/deep/out", b"changed")
-    write(room, "sub/b", b"nobody cares")
+    write(room, "sub/b", b"ignored")
     check(room)
     assert b"build/deep" in room.looked_at
     write(room, ".gitignore", b"")
@@ -392,13 +392,13 @@ def test_what_is_written_through_a_mapping_is_found_once_it_is_closed(room: Watc
 def test_everything_is_looked_at_when_it_is_due(room: WatchedRoom, clock: Clock) -> None:
     clock.now = 299
     room.snapshot()
-    assert room.narrow == 1
+    assert room.incremental == 1
     clock.now = 301
     room.snapshot()
     assert "300 seconds" in room.reasons[-1]
     clock.now = 600
     room.snapshot()
-    assert room.narrow == 2
+    assert room.incremental == 2
 
 
 # What is never taken for granted
@@ -729,7 +729,7 @@ def test_waiting_ends_when_something_was_captured_that_changed(room: WatchedRoom
     assert not room.watch.wait(timeout=0.01)
     write(room, "sub/b", b"changed")
     assert room.watch.wait(quiet=0.01, timeout=60)
-    assert room.watch.wait(quiet=0.01, timeout=60), "nobody has looked yet"
+    assert room.watch.wait(quiet=0.01, timeout=60), "there was no scan yet"
     check(room)
     assert not room.watch.wait(timeout=0.01)
 
@@ -754,7 +754,7 @@ def test_waiting_goes_on_until_it_is_quiet_or_has_taken_long_enough(room: Watche
     check(room)
 
 
-def test_ignored_names_wake_nobody(room: WatchedRoom) -> None:
+def test_ignored_names_wake_no_thread(room: WatchedRoom) -> None:
     write(room, "log", b"a new name, which has to be looked at once")
     assert room.watch.wait(quiet=0.001, timeout=60)
     check(room)

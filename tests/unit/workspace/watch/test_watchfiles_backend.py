@@ -34,7 +34,7 @@ NUMBERS = {b"/w": 1, b"/w/sub": 2, b"/c": 9}
             ],
         ),
         (b"/w", "modified", True, [Event(1, inotify.ATTRIB)]),
-        # In a directory that nobody watches: it is ignored, or so new that nobody knows it.
+        # In a directory that is not watched: it is ignored, or too new.
         (b"/w/build/deep/x", "added", False, [Event(1, inotify.ATTRIB | inotify.IS_DIR, b"build")]),
         (b"/w/sub/new/x", "modified", False, [Event(2, inotify.ATTRIB | inotify.IS_DIR, b"new")]),
         (b"/elsewhere/x", "modified", False, []),
@@ -67,7 +67,7 @@ def test_settled_states_are_what_a_full_scan_finds(room: WatchedRoom, tmp_path: 
         made, anew = room.snapshot(), room.anew()
         said = f"round {number}: {churn.done}"
         assert (made.root, made.not_captured) == (anew.root, anew.not_captured), said
-    assert room.narrow > 20, room.reasons
+    assert room.incremental > 20, room.reasons
     assert list((tmp_path / "cookies").iterdir()) == []
 
 
@@ -97,7 +97,7 @@ def test_a_library_that_ends_means_a_look_at_everything(
         room.snapshot()
         assert "can tell" in room.reasons[-1]
         room.snapshot()
-        assert (room.narrow, len(sources)) == (1, 2)
+        assert (room.incremental, len(sources)) == (1, 2)
 
 
 def test_without_the_library_everything_is_looked_at(
