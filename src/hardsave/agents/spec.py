@@ -45,6 +45,9 @@ _LAUNCHERS = frozenset({"bash", "bun", "dash", "deno", "node", "sh", "zsh"})
 
 Line: TypeAlias = Mapping[str, Any]  # as it was parsed
 
+COMMAND_MARK = "# Made by 'hardsave init', which also renews and removes it"
+"""By which a file is known as ours."""
+
 UNSAVED = (
     "No result: the session was taken back to a moment when this call was under way or its result "
     "was not written yet. Whether it has taken effect is unknown; look at the files before you "
@@ -223,6 +226,18 @@ class AgentSpec(ABC):
     def untrusted_hooks(self, settings_file: Path) -> list[str]:
         """The events of our hooks in a file that it leaves out until its user trusts them."""
         return []
+
+    # A command of ours inside of it
+
+    command_file: ClassVar[str | None] = None
+    """The file in its folder by which its user types a command of ours; None if it has none."""
+    command_typed: ClassVar[str] = ""
+    """What is typed for that: `/hardsave-rewind`."""
+
+    def command_text(self, rewind: str) -> str:
+        """What stands in that file, with a line that is `COMMAND_MARK`; `rewind` is the command
+        that takes a shell back."""
+        return ""
 
     # Calls of its tools
 

@@ -151,6 +151,12 @@ def test_a_rewind_typed_inside_claude_under_run_goes_on_in_the_same_terminal(
             screen.wait_for("remove it with care")
             screen.wait_for("Removed a.", key="\r")
             screen.wait_until(lambda: log(stage)[0]["description"] == "answered")
+            screen.type(f"/hardsave-rewind :{target['seq']}")
+            screen.wait_for(f"/hardsave-rewind :{target['seq']}")
+            screen.wait_for("goes on in the conversation", key="\r")
+            screen.wait_for("remove it with care")
+            screen.type("\x03")  # what stands there goes first
+            screen.wait_for("remove it with care", gone=True)
             screen.type("\x03")
             screen.wait_for("again to exit")
             screen.type("\x03")
@@ -160,9 +166,10 @@ def test_a_rewind_typed_inside_claude_under_run_goes_on_in_the_same_terminal(
     assert "Made a." in words
     assert "toolu_2" not in words
     saved = stage.saved()
-    assert stage.files() == {}
+    assert stage.files() == {"a.txt": "a\n"}
     assert len(stage.hardsave("timelines")) == 1
-    assert "remove it with care" in saved[-1].lines
+    assert any("remove it with care" in each.lines for each in saved)
+    assert "remove it" not in saved[-1].lines
 
 
 @needs_codex
