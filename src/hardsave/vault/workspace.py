@@ -101,7 +101,7 @@ class Workspace:
         checkpoint; contents that it has read on the way may lie in the store until the next gc."""
         fetch = self._context.objects.fetch
         last = self.last if against is None else self._line(None).get(against)
-        with settled(self._context, self._place) as files:
+        with settled(self._context, self._place, only_looks=True) as files:
             if last is None:
                 return _unsaved(*files.look())
             taken = files.take()

@@ -61,7 +61,7 @@ def test_a_filter_finds_the_oldest_moment_of_the_oldest_session_and_goes_back_at
                 workspace=project.path,
             )
     with project.screen("rewind", width=120) as seen:
-        for text in ("make-4", "▸ Make it", "6 sessions, 240 prompts, 5 steps"):
+        for text in ("make-4", "> @   Make it 239", "6 sessions, 240 prompts, 5 steps"):
             seen.wait_for(text)
         seen.type("fix the")
         for text in ("1 session, 1 step", "> ○ Please fix the parser", "~ parser.py"):
