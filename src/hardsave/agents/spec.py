@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # which a hook without a daemon does without
 PROJECT_SUFFIX = "_PROJECT_DIR"
 """What the variable ends with that tells a hook its project: hooks hand these on to the daemon
 without loading any spec."""
+_SHELLS = frozenset({"bash", "dash", "sh", "zsh"})
 _LAUNCHERS = frozenset({"bash", "bun", "dash", "deno", "node", "sh", "zsh"})
 
 Line: TypeAlias = Mapping[str, Any]  # as it was parsed
@@ -250,6 +251,12 @@ class AgentSpec(ABC):
         from hardsave.agents import tools  # which a hook without a daemon does without
 
         return tools.by_keys(given)
+
+    def tool_command(self, words: Sequence[str]) -> str:
+        """The command that a tool was given, out of the process that runs it; empty if that is no
+        process of a tool: by a shell, which most agents start for it."""
+        is_shell = len(words) == 3 and os.path.basename(words[0]) in _SHELLS
+        return words[2] if is_shell and words[1] in ("-c", "-lc") else ""
 
     def left_running(self, line: bytes) -> Iterable[tuple[str, bool]]:
         """The calls of which this line of a transcript says that their commands go on in the

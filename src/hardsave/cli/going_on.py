@@ -109,8 +109,13 @@ def inside(session: Session) -> Inside | None:
 
 def check(session: Session, around: Inside | None, *, at_once: bool) -> None:
     """Refuse --resume where no agent could be started, before anything is done."""
-    if at_once and not session.out.can_ask and not (around and around.restart):
+    if at_once and not _has_terminal(session) and not (around and around.restart):
         raise Misuse("--resume starts the agent at a terminal, and there is none to start it on")
+
+
+def _has_terminal(session: Session) -> bool:
+    """Whether an agent could be started here, and its user asked."""
+    return session.out.can_ask and session.out.is_terminal
 
 
 def restarted(session: Session, back: "Resumption | None", around: Inside | None) -> bool:
@@ -175,7 +180,7 @@ def offer(
     that its session has begun on, if that is another."""
     if back is None or back.command is None:
         return
-    if not at_once and (not session.out.can_ask or _open_agent(back)):
+    if not at_once and (not _has_terminal(session) or _open_agent(back)):
         return
     agent = _agent(back)
     before = _command_of_run(session, begun_on or timeline)
@@ -184,7 +189,9 @@ def offer(
         return
     if not at_once and not _is_wanted(session, agent, back.prompt):
         return
-    prompt = back.prompt if agent.prefills else _edited(back.prompt)
+    prompt = back.prompt
+    if prompt and not agent.prefills:
+        prompt = edited("prompt: ", prompt)
     words = agent.started_as(before, back.session, prompt)
     if before:
         words = _under_run(session, timeline, words)
@@ -207,21 +214,19 @@ def _is_wanted(session: Session, agent: "AgentSpec", prompt: str) -> bool:
     return session.out.ask(f"go on now{there}?", answers, what="rewind", default="y") == "y"
 
 
-def _edited(prompt: str) -> str:
-    """The prompt as its user wants it, on one line: Enter sends it, an empty one is none."""
-    if not prompt:
-        return ""
+def edited(question: str, text: str) -> str:
+    """A text as the user wants it, on one line: Enter takes it; empty if there is to be none."""
     import readline  # which nothing else needs
 
-    shown = " ".join(prompt.split())
+    shown = " ".join(text.split())
     readline.set_startup_hook(lambda: readline.insert_text(shown))
     try:
-        given = input("prompt: ").strip()
+        given = input(question).strip()
     except EOFError:
         return ""
     finally:
         readline.set_startup_hook()
-    return prompt if given == shown else given
+    return text if given == shown else given
 
 
 def _command_of_run(session: Session, timeline: str) -> Sequence[str]:

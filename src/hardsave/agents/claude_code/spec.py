@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
@@ -63,6 +63,19 @@ class ClaudeCode(AgentSpec):
         ),
     }
     late_seconds = 0.5  # it writes every tenth of a second
+
+    def tool_command(self, words: Sequence[str]) -> str:
+        """It sets a shell up first, and asks it afterwards where it stands."""
+        given = super().tool_command(words)
+        found = re.search(r" && eval ('.*') (?:\\?< /dev/null )?&& pwd -P >", given, re.DOTALL)
+        if found is None:
+            return ""
+        import shlex  # which no hook needs
+
+        try:
+            return " ".join(shlex.split(found[1]))
+        except ValueError:
+            return ""
 
     def left_running(self, line: bytes) -> Iterator[tuple[str, bool]]:
         return lines.left_running(line)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from hardsave.vault.restore_plan import FileChanges
 
 _NAMED = 20  # paths that a message names
-_LISTED = 15  # checkpoints, where no list can be opened
+_LISTED = 8  # prompts, where no list can be opened
 
 
 @command(
@@ -95,7 +96,7 @@ def rewind(
             return _nothing_done(session)
         ref, options, action = chosen
         if action == "fork":
-            _tell_how_to_fork(session, ref)
+            _fork(session, ref)
             return None
         resume = resume or action == "go on"
         yes = yes or action == "go on"  # the list has shown what happens
@@ -202,7 +203,7 @@ def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
         found += processes.with_variable(protocol.SOCKET_VARIABLE, prefix, is_prefix=True)
     left = processes.outermost(each for each in found if each.pid not in waiting)
     if left:
-        named = ", ".join(map(str, left[:5]))
+        named = ", ".join(map(running_agents.named, left[:5]))
         yield f"still running, and may write meanwhile: {wording.shown(named)}"
 
 
@@ -340,22 +341,10 @@ def _leaving(around: going_on.Inside | None, options: RewindOptions) -> Iterator
 
 def _list_refs(session: Session) -> None:
     """What could be gone back to, newest first, for a user who cannot choose from a list here."""
-    from hardsave.cli.render import draw
+    from hardsave.cli.commands.log import show_newest
 
-    found = session.line.checkpoints(limit=_LISTED)
-    summaries = Summaries(session.vault, found)
-    rows = [
-        (
-            draw.line((f":{one.seq}", "name")),
-            draw.line((times.ago(one.created_at, session.now), "quiet")),
-            draw.line(wording.line(one.description or summaries.of(one).last, 60)),
-        )
-        for one in found
-    ]
-    session.out.result(
-        lambda: [json_data.checkpoint(one) for one in found], lambda: draw.columns(rows)
-    )
-    session.out.hint("go back with", "rewind", ":N")
+    show_newest(session, _LISTED)
+    session.out.hint("go back with", "rewind", "REF")
 
 
 # Where to
@@ -379,10 +368,19 @@ def _picked(session: Session, options: RewindOptions) -> "tuple[str, RewindOptio
     return chosen.id, _of_the_list(options, chosen.what), chosen.action
 
 
-def _tell_how_to_fork(session: Session, ref: str) -> None:
-    """A fork needs a name or a directory, which the list does not ask for."""
+def _fork(session: Session, ref: str) -> None:
+    """Into a directory that the user names; beside this one, if nothing else is said."""
+    from hardsave.cli.commands import fork
+
     one = session.vault.get(ref)
-    session.out.hint("fork it with", "fork", session.ref(one), "DIRECTORY")
+    beside = f"{session.directory}-{one.seq}"
+    others = (f"{beside}-{number}" for number in count(2))
+    free = next(each for each in chain([beside], others) if not os.path.lexists(each))
+    into = going_on.edited("fork into: ", free)
+    if not into:
+        session.out.say("nothing was done")
+        return
+    fork.make(session, one, os.path.expanduser(into))
 
 
 def _of_the_list(options: RewindOptions, what: rewind_plan.What) -> RewindOptions:
