@@ -128,6 +128,7 @@ class TranscriptTail:
         self._agent, self._folder, self._directory = agent, folder, directory
         self._around, self._is_copy, self._clock = around, is_copy, clock
         self._is_left = is_left
+        self._left: str | None = None
         self._began = datetime.now(UTC)
         self._choice = Choice()
         self._told = ""  # why there is nothing, as it was said last
@@ -242,11 +243,8 @@ class TranscriptTail:
     def _look(self) -> None:
         """See what has grown, and whether it is the agent's own."""
         start = self._clock()
-        own = self._choice.session
-        left = own if own is not None and self._is_left(own) else None
-        if left is not None:  # by a rewind, and its agent is ended: its last words are not ours
-            self._choice = Choice()
-        grown = [each for each in self._grown() if each.session != left]
+        self._forget_left()
+        grown = [each for each in self._grown() if each.session != self._left]
         if grown:
             chosen = own_after(self._choice, grown, self._others())
             if chosen.session is not None and chosen.session != self._choice.session:
@@ -259,6 +257,14 @@ class TranscriptTail:
         self._looked_at = start
         took = self._clock() - start
         self._next_look = start + min(_EFFORT * took, _LIMIT_SECONDS)
+
+    def _forget_left(self) -> None:
+        """A rewind has left the agent's own session, and its agent is ended: what it still says is
+        not to be saved."""
+        own = self._choice.session or self._left
+        self._left = own if own is not None and self._is_left(own) else None
+        if self._left is not None:
+            self._choice = Choice()
 
     def _others(self) -> Others:
         """Of what has grown since the last look. Another agent may have come and gone since, or be
