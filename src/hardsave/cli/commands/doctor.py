@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hardsave import config
 from hardsave.cli import missed_saves
 from hardsave.cli.command import command
 from hardsave.cli.doctor import findings, probe
@@ -18,6 +20,7 @@ from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
 from hardsave.vault.checkpoint import record_of
 from hardsave.workspace.filesystem import mounts
+from hardsave.workspace.scan.capture_policy import IncludePatterns
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -196,6 +199,24 @@ def _workspace(what: str, session: Session) -> Finding:
     return Finding(what, "warning", f"{where}: {first}{more}", "give yourself the right to read it")
 
 
+def _left_out(what: str, session: Session) -> Finding:
+    found = session.workspace.status()
+    patterns = config.included(os.environ, session.directory)
+    settings = str(config.user_file(os.environ, sys.platform))
+    return findings.left_out(what, found.ignored, _unmatched(session, patterns), settings)
+
+
+def _unmatched(session: Session, patterns: tuple[str, ...]) -> list[str]:
+    """Patterns that no captured file is captured by."""
+    last = session.workspace.last if patterns else None
+    files = None if last is None else last.files
+    if files is None:
+        return []
+    paths = [os.fsencode(each.path) for each in files.list()]
+    chosen = {pattern: IncludePatterns([os.fsencode(pattern)]) for pattern in patterns}
+    return [each for each, one in chosen.items() if not any(map(one.holds, paths))]
+
+
 def _missed(what: str, session: Session) -> Finding:
     spool.missed(
         spool.folder(os.environ, session.workspace_root)
@@ -281,6 +302,7 @@ def _checks() -> dict[str, Check]:
         "backup": _backup,
         "disk": _disk,
         "workspace": _workspace,
+        "left out": _left_out,
         "file system": _file_system,
         "watching": _watches,
         **{agent.title: _hooks(agent) for agent in registry.every()},
