@@ -11,6 +11,7 @@ these are the ones to choose from.
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hardsave.errors import Misuse
@@ -49,6 +50,8 @@ class TimelineState(NamedTuple):
     head: str = ""  # its id
     head_number: int = 0  # of the commit of that
     title: str = ""
+    seq: int = 0  # of its newest checkpoint
+    updated_at: datetime = datetime.fromtimestamp(0, UTC)
 
     @property
     def is_unfinished(self) -> bool:

@@ -24,7 +24,7 @@ class Branch(NamedTuple):
 
 
 TIMELINES = {
-    "list": Entry("timelines", "List the timelines."),
+    "list": Entry("timelines", "List sessions and other timelines, the last updated first."),
     "delete": Entry("timelines", "Delete a timeline; undo brings it back."),
     "clear": Entry(
         "timelines", "Delete all checkpoints of a timeline, which stays; undo brings them back."
