@@ -155,6 +155,12 @@ def _disk(what: str, session: Session) -> Finding:
     return findings.disk(what, shutil.disk_usage(existing).free, spare)
 
 
+def _moved(what: str, session: Session) -> Finding:
+    from hardsave.vault import moving
+
+    return findings.moved(what, moving.gone_projects(os.environ))
+
+
 def _spare(store: Path) -> list[tuple[str, int]]:
     """Files of ours that may go: what a repair has set aside, and what is made anew."""
     import glob
@@ -301,6 +307,7 @@ def _checks() -> dict[str, Check]:
         "newest checkpoint": _newest,
         "backup": _backup,
         "disk": _disk,
+        "moved projects": _moved,
         "workspace": _workspace,
         "left out": _left_out,
         "file system": _file_system,

@@ -82,6 +82,15 @@ def disk(what: str, free: int, spare: Sequence[tuple[str, int]] = ()) -> Finding
     return Finding(what, "warning" if free < SCARCE_BYTES else "ok", message, remedy)
 
 
+def moved(what: str, gone: Sequence[str]) -> Finding:
+    """Which projects have a store and no directory any more. Most were deleted: it is no fault."""
+    if not gone:
+        return Finding(what, "ok", "every project that was saved is where it was")
+    more = f" and {len(gone) - NAMED:,} more" if len(gone) > NAMED else ""
+    message = f"gone from where they were: {', '.join(gone[:NAMED])}{more}"
+    return Finding(what, "ok", f"{message}; one that was moved goes on with: hardsave move OLD NEW")
+
+
 def left_out(what: str, ignored: Sequence[str], unmatched: Sequence[str], settings: str) -> Finding:
     """Which ignored files nothing else has, and which patterns to include match no file. That rules
     leave files out is as it should be: it is told, and no fault."""
