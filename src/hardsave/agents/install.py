@@ -47,10 +47,14 @@ def settings_file(
 ) -> Path | None:
     """The settings that hold for a user, or those of a project that hold for its user alone.
 
-    None if the agent has never been here, or has none of that kind.
+    None if the agent has never been here, or has none of that kind. One that can be started, and
+    was not yet, finds the settings when it is.
     """
     folder = agent.home(environment)
-    if not folder.is_dir():
+    if (
+        not folder.is_dir()
+        and shutil.which(agent.program, path=environment.get("PATH", "")) is None
+    ):
         return None
     if project is None:
         return folder / agent.settings_file

@@ -197,6 +197,7 @@ class Session:
             head_number=record_of(head).number,
             title=self._title(one),
             seq=0 if one.newest is None else one.newest.seq,
+            created_at=one.created_at,
             updated_at=one.updated_at,
         )
 

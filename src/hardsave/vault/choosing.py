@@ -102,13 +102,15 @@ def choose(
     context: Context, root: bytes, request: RestoreRequest, goal: Hash, sides: Sides
 ) -> Chosen:
     """Decide for the workspace at `root`; `goal` is the snapshot to be restored."""
+    if request.only is None and request.scope == "everyone":
+        return Chosen(request.paths)  # who changed what is not asked: it is read from every save
     base = _base(context, root, request.target)
     after = _number(base) if request.since is None else request.since - 1
     found = _shares(context, _around(context, root, sides), request.timeline, base, after)
     others = {} if found is None else _perhaps_others(found, request.timeline)
     if request.only is not None:  # paths have been seen to
         return Chosen(None, request.only - others.keys(), others)
-    if found is None or request.scope == "everyone":
+    if found is None:
         return Chosen(request.paths)
     if request.scope is None:
         asked = {path: who for path, who in others.items() if _is_asked(path, request.paths)}

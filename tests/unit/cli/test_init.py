@@ -101,6 +101,19 @@ def test_where_claude_code_is_not_found_nothing_is_made(
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_an_agent_that_was_never_started_finds_its_hooks_when_it_is(
+    run: Run, settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.parent.rmdir()
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    ran = run("init", "--yes")
+    assert (ran.code, f"installed in {settings}" in ran.out) == (Exit.DONE, True)
+    assert "hardsave" in settings.read_text()
+
+
 def test_settings_that_were_changed_meanwhile_are_not_overwritten(settings: Path) -> None:
     settings.write_text("{}")
     change = install.plan(CLAUDE_CODE, settings, undo=False)

@@ -184,6 +184,7 @@ def test_another_session_in_the_same_place_is_a_conflict_with_its_way_out(
 def test_a_ref_says_which_of_two_unfinished_timelines_is_meant(run: Run, session_1: Path) -> None:
     with hardsave.open() as vault:
         vault.timeline("session-2").save({}, workspace=".")
+        vault.timeline("session-1").save_files(".")
     assert run("rewind", "@~1", "--yes").code == 2
     assert (
         run("rewind", "session-1:2", "--state", "--yes", "--json").data["timeline"] == "session-1"

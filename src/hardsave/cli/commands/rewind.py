@@ -95,10 +95,10 @@ def rewind(
         resume = resume or action == "go on"
         yes = yes or action == "go on"  # the list has shown what happens
     target = _target(session, ref, status, before)
-    if ref is None:
-        options = past.whole_directory(session, options, target)
+    options = past.whole_directory(session, options, target, is_named=ref is not None)
     line, options = _where(session, target, options)
-    plan = line.rewind(target.id, **options.asked(), dry_run=True)
+    with session.out.busy("looking"):
+        plan = line.rewind(target.id, **options.asked(), dry_run=True)
     if not options.does_something(plan):
         return _only_conversation(session, plan, options, dry_run=dry_run, resume=resume)
     if dry_run:
