@@ -358,14 +358,14 @@ def _picked(session: Session, options: RewindOptions) -> "tuple[str, RewindOptio
 
     def planned(id: str, what: rewind_plan.What) -> Rewind:
         target = session.vault.get(id)
-        line, asked = _where(session, target, _of_the_list(options, what))
+        line, asked = _where(session, target, _of_the_list(session, options, what))
         asked = asked._replace(tasks=asked.tasks or asked.paths is None)  # what steps did is told
         return line.rewind(id, **asked.asked(), dry_run=True)
 
     chosen = choose(session, options.what, planned)
     if chosen is None:
         return None
-    return chosen.id, _of_the_list(options, chosen.what), chosen.action
+    return chosen.id, _of_the_list(session, options, chosen.what), chosen.action
 
 
 def _fork(session: Session, ref: str) -> None:
@@ -383,11 +383,12 @@ def _fork(session: Session, ref: str) -> None:
     fork.make(session, one, os.path.expanduser(into))
 
 
-def _of_the_list(options: RewindOptions, what: rewind_plan.What) -> RewindOptions:
+def _of_the_list(session: Session, options: RewindOptions, what: rewind_plan.What) -> RewindOptions:
     """The list is of all sessions here, and so is what goes back, unless it was said otherwise."""
-    if what == "state":
-        return options._replace(what=what)
-    return options._replace(what=what, scope=options.scope or "everyone")
+    options = options._replace(what=what)
+    if what == "state" or options.scope is not None or session.timeline_given is not None:
+        return options
+    return options._replace(scope="everyone")
 
 
 def _where(

@@ -187,7 +187,7 @@ def _about(session: Session, one: Operation) -> str:
         key: _ref(session, value) if isinstance(value, bytes) else str(json_data.json_ready(value))
         for key, value in one.about.items()
     }
-    return ", ".join(f"{key} {wording.line(text, 60)}" for key, text in said.items())
+    return refs.in_text(", ".join(f"{key} {wording.line(text, 60)}" for key, text in said.items()))
 
 
 def _ref(session: Session, id: bytes) -> str:
