@@ -39,6 +39,7 @@ from hardsave.vault.step_summaries import (
     Heard,
     News,
     Told,
+    brief,
     last_of,
     of_state,
     summed,
@@ -446,6 +447,8 @@ class Saving:
         try:
             before = self._before(base)
             news = self._news(request, before, memory, out, heard)
+            if files is None and request.step is None:
+                return brief(news)
             return summed(news, request.step, before, files, self._context.objects.fetch)
         except (Corrupt, LookupError, TypeError, ValueError, AttributeError, RecursionError):
             log(__name__).warning("a checkpoint is saved without its summary", exc_info=True)
@@ -476,13 +479,10 @@ class Saving:
             count = len(items)
             new = count - (before.messages or 0)
             return News(count, new, *last_of(items, new, limit, self._plain))
-        same = News(before.messages, 0, before.said, tools=before.tools)
-        if form == "carried":
-            return same
         if form == "grown":
             heard.note(state)
         if heard.key is None or not isinstance(memory, Growth):
-            return same
+            return News(before.messages, 0, before.said, "", before.tools)
         count = memory.length(heard.key, out) or 0
         goes_on = form == "grown" or state.goes_on
         new = heard.new if goes_on else count - (before.messages or 0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.reader import Reader
-from hardsave.objects.records import CheckpointRecord
+from hardsave.objects.records import CheckpointRecord, filled
 from hardsave.objects.view import view
 from hardsave.timeline import messages, step_summary
 from hardsave.timeline.step_summary import PATHS, FileCounts, StepSummary, line
@@ -203,13 +203,18 @@ def _differences(taken: "Taken", old: Hash, fetch: "Fetch") -> tuple[dict[bytes,
     return signs, sum(files)
 
 
+def brief(news: News) -> tuple[bytes, Told]:
+    """The same as `summed` for a save without files, of which its caller tells nothing: most saves
+    of a program."""
+    messages, new, said, prompt, tools = news
+    told = filled(Told, (messages, said, None, None, tools))
+    return step_summary.packed([messages, new, said, prompt]), told
+
+
 def summed(
     news: News, given: StepSummary | None, before: Told, taken: "Taken | None", fetch: "Fetch"
 ) -> tuple[bytes, Told]:
     """The bytes of the row, and what the next save has to know of them."""
-    if given is None and taken is None:
-        told = Told(news.messages, news.said, tools=news.tools)
-        return step_summary.packed([*news[:4]]), told
     given = given if given is not None else StepSummary(prompt=news.prompt)
     if taken is None:
         summary = _spoken(given, news)
