@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hardsave.objects.types import register
     from hardsave.objects.view import StateList, StateMap
     from hardsave.page import Page
+    from hardsave.progress import CallProgress, on_progress
     from hardsave.stores.base import Collected, Report, Stats
     from hardsave.tasks.attempt import Attempt
     from hardsave.tasks.child_lock import ChildLock, Survivors
@@ -97,6 +98,7 @@ _HOMES = {
     "hardsave.objects.types": ("register",),
     "hardsave.objects.view": ("StateList", "StateMap"),
     "hardsave.page": ("Page",),
+    "hardsave.progress": ("CallProgress", "on_progress"),
     "hardsave.stores.base": ("Collected", "Report", "Stats"),
     "hardsave.tasks.attempt": ("Attempt",),
     "hardsave.tasks.child_lock": ("ChildLock", "Survivors"),
@@ -149,6 +151,7 @@ __all__ = [
     "Attempt",
     "BisectTry",
     "Bisected",
+    "CallProgress",
     "Checkout",
     "Checkpoint",
     "ChildLock",
@@ -230,6 +233,7 @@ __all__ = [
     "Workspace",
     "WorkspaceStatus",
     "aio",
+    "on_progress",
     "open",
     "register",
     "repair",

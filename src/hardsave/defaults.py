@@ -16,6 +16,7 @@ MAX_CONFIG_BYTES = 32 * _KIB  # of such a file; PyYAML takes a third of a second
 # The store
 
 BUSY_SECONDS = 30.0  # that a process waits for another one's lock on the store
+SPARE_BYTES = 4 * _MIB  # of the disk that a large save leaves free: to remove something needs room
 
 # States and names
 

@@ -400,7 +400,13 @@ class CollectsWhatIsPinned(MemoryStore):
 
 
 class NeverUnpins(MemoryStore):
-    def unpin(self, user: str | None, pin: bytes) -> None:
+    def unpin(
+        self,
+        user: str | None,
+        pin: bytes,
+        *,
+        given_up: Callable[[bytes], Collection[Hash]] | None = None,
+    ) -> None:
         pass
 
 

@@ -79,3 +79,39 @@ def test_saves_that_hooks_miss_on_a_full_disk_are_told(
     assert len(found["runtime"]) == is_late
     assert found["doctor after"][0] == "none was missed"
     assert (found["saved"], found["missed"]) == (1 if is_late else 2, 2)
+
+
+LEFT = (0, 5_000)  # KiB
+SWEEP = (4, 36, 64, 100, 200, 400, 800, 1_500, 3_000, 8_000, 12_000, 20_000, 40_000)
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    "left", [*LEFT, *(pytest.param(each, marks=pytest.mark.torture) for each in SWEEP)]
+)
+def test_what_fails_on_a_full_disk_gives_its_room_back(
+    left: int, on_a_disk: Callable[[str, str], Any]
+) -> None:
+    found = on_a_disk("tests.crash.filling", str(left))
+    assert found["reserve"] == ["store.db-reserve"]
+    assert (found["big"]["code"], len(found["big"]["lines"])) == (6, 1), found
+    assert "no space left" in found["big"]["lines"][0]
+    assert found["big"]["lost"] <= MIB
+    assert set(found["reading"].values()) == {0}, found["reading"]
+    assert found["dry run"] == 0
+    is_back = found["rewind"]["code"] == 0
+    assert found["text"] == ("two" if is_back else "three")
+    if not is_back:
+        assert (found["rewind"]["code"], len(found["rewind"]["lines"])) == (6, 1), found
+        assert found["files"] == ["a", "b", "data"]
+        assert found["rewind"]["lost"] <= MIB
+    assert found["small"]["code"] in (0, 6)
+    assert (found["gc"]["code"], found["gc"]["lines"]) == (0, []), found
+    assert found["gc"]["gained"] > 8 * MIB
+    assert (found["after gc"]["code"], found["after gc"]["lines"]) == (0, [])
+    assert found["compact"]["code"] in (0, 6)
+    assert len(found["compact"]["lines"]) <= 1
+    assert found["compact"]["lost"] <= 0
+    assert found["verify"] == 0
+    assert {text for text, _ in found["kept"]} == {"two", "three"}
+    assert {size for _, size in found["kept"]} == {9 * MIB}

@@ -104,6 +104,8 @@ PARTS = (
         (
             ("vault/store", "VaultStore"),
             ("vault/store", "Retention"),
+            ("progress", "on_progress"),
+            ("progress", "CallProgress"),
         ),
     ),
     Part(
@@ -196,6 +198,7 @@ _CALLED = {
     "open_vault": "hardsave.open",
     "repair_store": "hardsave.repair",
     "Types.register": "hardsave.register",
+    "on_progress": "hardsave.on_progress",
     "run": "hardsave.runtime.loop.run",
     "run_sync": "hardsave.runtime.loop.run_sync",
     "if_unknown": "hardsave.runtime.loop.if_unknown",

@@ -22,7 +22,7 @@ ROWS = (
     ("vault",),
     ("timeline", "workspace", "tasks"),
     ("stores", "config"),
-    ("objects",),
+    ("objects", "progress"),
     ("defaults", "errors", "logs", "page", "record", "tuples"),
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,12 +59,19 @@ class Agent:
     def hooks(self, *calls: str, event: str = "PostToolUse") -> None:
         """All at once; each ends with 0, and has nothing to say."""
         about = {"session_id": self.session, "hook_event_name": event, "cwd": str(self._stage.work)}
-        told = [json.dumps({**about, "tool_use_id": call}) for call in calls]
+        self._tell(*({**about, "tool_use_id": call} for call in calls))
+
+    def hook(self, event: str, **told: object) -> None:
+        """One, which is told more."""
+        about = {"session_id": self.session, "hook_event_name": event, "cwd": str(self._stage.work)}
+        self._tell({**about, **told})
+
+    def _tell(self, *told: Mapping[str, object]) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write("\t".join(told) + "\n")
+        self.process.stdin.write("\t".join(json.dumps(each) for each in told) + "\n")
         self.process.stdin.flush()
-        assert self.process.stdout.readline().split() == ["0"] * len(calls)
+        assert self.process.stdout.readline().split() == ["0"] * len(told)
 
     def end(self) -> None:
         """As it ends by itself: no hook says so."""

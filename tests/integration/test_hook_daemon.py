@@ -25,7 +25,7 @@ CAN_CONTAIN = (
 
 
 def checkpoints(stage: Stage) -> list[dict[str, Any]]:
-    """All that can be told apart of what was saved, but ids and times."""
+    """All that can be told apart of what was saved, but ids and times, and the times of calls."""
     with hardsave.open(f"sqlite:///{stage.store}") as vault:
         return [
             {
@@ -34,7 +34,7 @@ def checkpoints(stage: Stage) -> list[dict[str, Any]]:
                 "kind": each.kind,
                 "status": each.status,
                 "description": each.description,
-                "metadata": dict(each.metadata),
+                "metadata": {k: v for k, v in each.metadata.items() if k != "evidence"},
                 "files": [] if each.files is None else [*each.files.list()],
             }
             for line in vault.timelines()

@@ -15,7 +15,7 @@ from hardsave.tuples import NamedTuple
 _COMMANDS = ("command", "cmd")
 _FILES = ("file_path", "path", "notebook_path")
 _CONTENTS = ("content", "new_string", "new_source", "edits", "old_string")
-_QUESTIONS = ("pattern", "query", "url", "todos")
+_QUESTIONS = ("pattern", "plan", "query", "questions", "skill", "subagent_type", "todos", "url")
 _LONGEST_TARGET = 150  # characters
 _LEAVES = re.compile(r"(?<![&>|])&(?![&>])|\b(nohup|setsid)\b")
 

@@ -111,7 +111,9 @@ def plain(ref: Ref) -> sync_checkpoint.Ref:
 
 
 def awaited_hit(hit: "Hit[sync_checkpoint.Checkpoint]", pool: Pool) -> "Hit[Checkpoint]":
-    return cast("Hit[Checkpoint]", hit.replace(checkpoint=Checkpoint(hit.checkpoint, pool)))
+    newest = None if hit.newest is None else Checkpoint(hit.newest, pool)
+    found = hit.replace(checkpoint=Checkpoint(hit.checkpoint, pool), newest=newest)
+    return cast("Hit[Checkpoint]", found)
 
 
 def awaited_session(

@@ -177,7 +177,12 @@ class Vault:
         return done
 
     async def search(
-        self, text: str, *, timeline: str | None = None, limit: int = 50, after: str | None = None
+        self,
+        text: str,
+        *,
+        timeline: str | Iterable[str] | None = None,
+        limit: int = 50,
+        after: str | None = None,
     ) -> "Page[Hit[Checkpoint]]":
         found = await self._pool.run(
             self._sync.search, text, timeline=timeline, limit=limit, after=after

@@ -113,9 +113,13 @@ def _escaped_for_bash(value: str) -> str:
 
 
 def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
-    for line in session.vault.timelines():
-        if line.name.startswith(begun):
-            yield line.name, ""
+    from hardsave.cli.render import wording
+
+    titles = {each.name: each.title for each in session.all_timelines}
+    for name, short in session.short_names.items():
+        found = short if short.startswith(begun) else name if name.startswith(begun) else ""
+        if found:
+            yield found, wording.line(titles.get(name, ""), 60)
 
 
 def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
@@ -127,7 +131,8 @@ def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
         yield "@~1", "the one before it"
     for each in _checkpoints(session, begun):
         about = wording.line(each.description or each.status, 60)
-        for ref in (each.name, f"{each.timeline}:{each.seq}"):
+        short = f"{session.shown_name(each.timeline)}:{each.seq}"
+        for ref in dict.fromkeys((each.name, session.ref(each), short)):
             if ref is not None and ref.startswith(begun):
                 yield ref, about
         if begun.startswith("chk_") and each.id.startswith(begun):
@@ -139,12 +144,10 @@ def _checkpoints(session: "Session", begun: str) -> "Iterator[Checkpoint]":
     from hardsave.cli.log_query import pick_list
 
     yield from pick_list(session.line, _MOST_COMPLETIONS).checkpoints
-    for line in session.vault.timelines() if begun else ():
-        number = f"{line.name}:"
-        if line.name != session.line.name and (
-            number.startswith(begun) or begun.startswith(number)
-        ):
-            yield from line.checkpoints(limit=_MOST_COMPLETIONS)
+    for name, short in session.short_names.items() if begun else ():
+        number = f"{short}:"
+        if name != session.line.name and (number.startswith(begun) or begun.startswith(number)):
+            yield from session.vault.timeline(name).checkpoints(limit=_MOST_COMPLETIONS)
 
 
 def _jobs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:

@@ -2,15 +2,17 @@
 
     --timeline T, or HARDSAVE_TIMELINE       that one
     else                                     the one that last saved in this workspace
-    two of these are unfinished              a command that only reads is about that one;
-                                             any other is refused with a list: `Misuse`
+    another was at work at the same time     a command that only reads is about that one;
+    and both are unfinished                  any other is refused with a list: `Misuse`
     none                                     `main`
 
-A store may hold timelines that never saved files: where none has files of this workspace,
-these are the ones to choose from.
+A session that saved its last before the newest one began was left, perhaps by a crash that let it
+say nothing: it is not meant. A store may hold timelines that never saved files: where none has
+files of this workspace, these are the ones to choose from.
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hardsave.errors import Misuse
@@ -49,6 +51,9 @@ class TimelineState(NamedTuple):
     head: str = ""  # its id
     head_number: int = 0  # of the commit of that
     title: str = ""
+    seq: int = 0  # of its newest checkpoint
+    created_at: datetime = datetime.fromtimestamp(0, UTC)
+    updated_at: datetime = datetime.fromtimestamp(0, UTC)
 
     @property
     def is_unfinished(self) -> bool:
@@ -69,9 +74,12 @@ def timeline(
 
 def unfinished(states: Iterable[TimelineState], workspace: Path) -> list[str]:
     """The names of those that may be meant, the last that saved first."""
-    here = of_directory(states, workspace)
-    ordered = sorted(here, key=lambda each: -each.newest)
-    return [each.name for each in ordered if each.is_unfinished]
+    ordered = sorted(of_directory(states, workspace), key=lambda each: -each.newest)
+    return [
+        each.name
+        for each in ordered
+        if each.is_unfinished and each.updated_at >= ordered[0].created_at
+    ]
 
 
 def listed(names: Sequence[str]) -> str:

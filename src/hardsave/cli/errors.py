@@ -68,6 +68,7 @@ WORDS = {
         "--path, --mine, --everyone, --git and --into are about files"
     ),
     "with workspace=": "with --into DIR",
+    "with paths=": "with --path",
     "'include' can ask for it": "'hardsave save --include' can ask for it",
     "or say that you are sure with sure=True": "or use the library with sure=True",
 }

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from hardsave import Checkpoint
-from hardsave.cli.render import wording
+from hardsave.cli.render import refs, wording
 from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.daemon.spool import Note
@@ -56,7 +56,7 @@ def sentence(found: MissedSaves) -> str:
     """The whole truth in one: what is not saved, or was not for a while, and why."""
     notes, last, is_changed = found
     why = wording.shown(notes[-1].why)
-    since = "" if last is None else f" since {wording.shown(f'{last.timeline}:{last.seq}')}"
+    since = "" if last is None else f" since {wording.shown(refs.ref(last))}"
     if (agent := unsaved_agent(notes)) is not None:
         why = f"{why}, and the agent, process {agent}, goes on without it"
     if is_changed is None:

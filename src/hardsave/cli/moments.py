@@ -170,8 +170,8 @@ class _Reader:
 
 def row(one: Checkpoint) -> Row:
     """A checkpoint as a story needs it."""
-    record = record_of(one)
-    return Row(
+    record, kept = record_of(one), one.summary
+    row = Row(
         id=one.id,
         timeline=record.timeline,
         seq=record.seq,
@@ -182,7 +182,21 @@ def row(one: Checkpoint) -> Row:
         name=record.name,
         status=record.status,
         description=record.description,
-        told=story.read(one.description, one.metadata) if one.description else story.Told(),
+    )
+    if kept is None:
+        told = story.read(record.description, one.metadata) if record.description else row.told
+        return row._replace(told=told)
+    return row._replace(
+        told=story.told(record.description, kept, lambda: one.metadata),
+        said=kept.said,
+        messages=kept.messages,
+        new_messages=kept.new_messages,
+        files=story.counts(kept, is_first=record.parent is None),
+        paths=kept.paths,
+        outside=kept.outside,
+        not_captured=kept.not_captured,
+        lost=kept.lost,
+        is_counted=True,
     )
 
 

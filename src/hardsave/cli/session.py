@@ -20,6 +20,7 @@ from hardsave.cli.render import times
 from hardsave.cli.render.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.timeline import refs, short_names, story
+from hardsave.timeline.short_names import Titled
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.vault.checkpoint import record_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from hardsave.cli.moments import Moments
     from hardsave.vault.workspace import Workspace
 
+_PAGE = 1_000
 _PERHAPS = "; undo may bring it back"  # what the library says, which does not know where
 
 
@@ -175,17 +177,50 @@ class Session:
 
     @cached_property
     def all_timelines(self) -> list[TimelineState]:
-        """Those that stand anywhere; a fork may have saved nothing yet."""
-        found = []
-        for line in self.vault.timelines():
-            newest, head = line.checkpoints(limit=1), line.head
-            if head is not None:
-                files = newest[0].files if newest else None
-                where = None if files is None else self.moved(files.workspace)
-                number = record_of(newest[0]).number if newest else 0
-                at = head.id, record_of(head).number
-                found.append(TimelineState(line.name, head.status, number, where, *at))
+        """Those that stand anywhere, the last updated first; a fork may have saved nothing yet."""
+        return [
+            self._state(each, each.head)
+            for each in self._sessions
+            if each.head is not None and not each.is_deleted
+        ]
+
+    def _state(
+        self, one: "hardsave.Session[hardsave.Checkpoint]", head: hardsave.Checkpoint
+    ) -> TimelineState:
+        files = None if one.newest is None else one.newest.files
+        return TimelineState(
+            one.timeline,
+            head.status,
+            newest=0 if one.newest is None else record_of(one.newest).number,
+            workspace=None if files is None else self.moved(files.workspace),
+            head=head.id,
+            head_number=record_of(head).number,
+            title=self._title(one),
+            seq=0 if one.newest is None else one.newest.seq,
+            created_at=one.created_at,
+            updated_at=one.updated_at,
+        )
+
+    @cached_property
+    def _sessions(self) -> "list[hardsave.Session[hardsave.Checkpoint]]":
+        """All timelines, deleted ones too, the last updated first."""
+        page = self.vault.sessions(limit=_PAGE, deleted=True)
+        found = list(page)
+        while page.next is not None:
+            page = self.vault.sessions(limit=_PAGE, deleted=True, after=page.next)
+            found += page
         return found
+
+    def _title(self, one: "hardsave.Session[hardsave.Checkpoint]") -> str:
+        """What was kept; of a session that an earlier version saved, what its hooks have written
+        into its first checkpoint."""
+        if one.title or len(one.timeline) <= short_names.LONGEST or one.is_deleted:
+            return one.title
+        with suppress(NotFound):
+            first = self.vault.timeline(one.timeline).get(":1")
+            if first.summary is None:
+                return story.read(first.description, first.metadata).prompt
+        return ""
 
     @property
     def heads(self) -> dict[str, list[str]]:
@@ -252,7 +287,7 @@ class Session:
         """The timeline of which this is the name, or the beginning of it and of no other."""
         if self.may_make_timeline:
             return typed
-        found = short_names.named(typed, self.short_names)
+        found = short_names.named(typed, self._names_that_count)
         if found is not None:
             return found
         if self.may_name_deleted and next(self.vault.operations(typed), None) is not None:
@@ -265,23 +300,12 @@ class Session:
     @cached_property
     def short_names(self) -> dict[str, str]:
         """By their names, those of all timelines."""
-        titled = []
-        for line in self.vault.timelines():
-            is_long = len(line.name) > short_names.LONGEST
-            first = self._first(line) if is_long else None
-            title = "" if first is None else story.read(first.description, first.metadata).prompt
-            made = 0 if first is None else record_of(first).number
-            titled.append((made, short_names.Titled(line.name, title)))
-        return short_names.short_names(each for _, each in sorted(titled))
-
-    def _first(self, line: hardsave.Timeline) -> hardsave.Checkpoint | None:
-        with suppress(NotFound):
-            return line.get(":1")
-        return None
+        made = sorted(self._sessions, key=lambda each: (each.created_at, each.timeline))
+        return short_names.short_names(Titled(each.timeline, self._title(each)) for each in made)
 
     def shown_name(self, timeline: str) -> str:
-        """A timeline as it is typed; any other text stays as it is. One that was deleted has no
-        short name, nor has any where the store cannot be read."""
+        """A timeline as it is typed; any other text stays as it is, and so does a name where the
+        store cannot be read."""
         if len(timeline) <= short_names.LONGEST:
             return timeline
         with suppress(HardsaveError, OSError):
@@ -306,6 +330,12 @@ class Session:
         from hardsave.cli.moments import Moments  # few commands list any
 
         return Moments(self.vault, states, with_origin=with_origin)
+
+    @property
+    def _names_that_count(self) -> dict[str, str]:
+        """The short names of the timelines that a command can be about."""
+        is_deleted = {each.timeline for each in self._sessions if each.is_deleted}
+        return {name: short for name, short in self.short_names.items() if name not in is_deleted}
 
     @property
     def line_typed(self) -> hardsave.Timeline:

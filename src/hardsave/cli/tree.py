@@ -24,7 +24,7 @@ class Branch(NamedTuple):
 
 
 TIMELINES = {
-    "list": Entry("timelines", "List the timelines."),
+    "list": Entry("timelines", "List sessions and other timelines, the last updated first."),
     "delete": Entry("timelines", "Delete a timeline; undo brings it back."),
     "clear": Entry(
         "timelines", "Delete all checkpoints of a timeline, which stays; undo brings them back."
@@ -80,7 +80,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
         "log": Entry("log", "Show what was done here, in all sessions, newest first."),
         "show": Entry("show", "Show one checkpoint: its messages, its files, its state."),
         "diff": Entry("diff", "Show what changed between two checkpoints, or since the last."),
-        "search": Entry("search", "Find words in what was said and saved, files apart."),
+        "search": Entry("search", "Find words in what was said and saved, and in file names."),
         "status": Entry("status", "Show what has changed here since the last checkpoint."),
         "timelines": Branch(
             "List, delete and clear timelines.",

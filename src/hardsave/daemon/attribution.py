@@ -7,11 +7,12 @@ a command has left in the background.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hardsave.agents.tools import Kind, Work
 from hardsave.tuples import NamedTuple
+from hardsave.vault.authorship import CallSpan, Does
 
 NEXT = "during the next tool"  # where it is not known which call was running
 _MANY_CALLS = 200  # that have ended, of which the oldest are forgotten
@@ -116,6 +117,28 @@ def metadata(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     return {"changed_by": told} if told else {}
 
 
+_DOES: Mapping[Kind, Does] = {Kind.EDITS: "edits", Kind.TOUCHES: "touches"}
+
+
+def spans(
+    calls: Iterable[Call], session: Callable[[str], str], timeline: Callable[[str], str]
+) -> Iterator[CallSpan]:
+    """Those of them that may change a file, for `vault.authorship` to tell sessions apart."""
+    for each in calls:
+        if each.kind != Kind.READS:
+            went_on = max(each.ended or 0.0, each.went_on)
+            own = session(each.id)
+            yield CallSpan(
+                timeline(own),
+                own,
+                each.id,
+                _DOES.get(each.kind, "runs"),
+                frozenset(os.fsencode(path) for path in each.paths),
+                each.began,
+                None if each.ended is None or each.goes_on else went_on,
+            )
+
+
 class About(NamedTuple):
     """What a checkpoint says of the calls that have made its changes."""
 
@@ -162,9 +185,17 @@ class Calls:
 
     def end_all(self, session: str, at: float) -> None:
         """Where a turn begins or ends no call of a session is running."""
-        for id, known in list(self._calls.items()):
-            if known.ended is None and self._sessions.get(id) == session:
-                self.end(id, at)
+        for known in self.running(session):
+            self.end(known.id, at)
+
+    def session(self, id: str) -> str:
+        """The one that has made a call."""
+        return self._sessions.get(id, "")
+
+    def running(self, session: str) -> list[Call]:
+        """Those of a session that have not ended."""
+        known = self._calls.items()
+        return [each for id, each in known if each.ended is None and self.session(id) == session]
 
     def during(self, after: float, before: float) -> list[Call]:
         found = (self._in_order(each) for each in self._calls.values())

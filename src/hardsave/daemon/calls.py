@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import hardsave
+from hardsave.agents import events
 from hardsave.agents.events import Event
 from hardsave.agents.spec import AgentSpec
 from hardsave.agents.transcripts import tail
 from hardsave.daemon import attribution, processes
-from hardsave.daemon.attribution import NOTHING, About, Calls, Change, Verdict
+from hardsave.daemon.attribution import About, Calls, Change, Verdict
 from hardsave.stores.processes import started
 from hardsave.timeline.diff import FileDiff
+from hardsave.vault import authorship
+from hardsave.vault.authorship import CallSpan, Changed, Evidence
 
 HOOK_TURN_SECONDS = 1.0  # that a save of a burst waits for the hook of the call that is running
 _LOOK_SECONDS = 0.02
@@ -39,8 +42,11 @@ CallSource = tuple[AgentSpec, str, str]  # an agent, its session, and the transc
 class CallLog:
     """What is known of the calls in one workspace. For any thread."""
 
-    def __init__(self, workspace: str) -> None:
+    def __init__(self, workspace: str, timeline: str = "") -> None:
         self._workspace = workspace
+        self.timeline = timeline  # of its run
+        self._began = time.time()
+        self._timelines: dict[str, str] = {}  # by session
         self._lock = threading.Lock()
         self._calls = Calls()
         self._offsets: dict[str, int] = {}
@@ -55,15 +61,20 @@ class CallLog:
         their hooks may tell another."""
         self.has_hooks = False  # whether one has called on the timeline of the run
 
-    def source(self, agent: AgentSpec, session: str, transcript: str) -> None:
-        """Where the calls of a session stand."""
+    def source(
+        self, agent: AgentSpec, session: str, transcript: str | None, timeline: str = ""
+    ) -> None:
+        """Where the calls of a session stand, and on which timeline it is saved, if that is known:
+        a session that another daemon saves is called as it would be by default."""
         with self._lock:
-            self._sources[session] = (agent, transcript)
+            if transcript is not None:
+                self._sources[session] = (agent, transcript)
+            name = timeline or self._timelines.get(session)
+            self._timelines[session] = name or events.timeline(agent.program, session)
 
-    def hook(self, agent: AgentSpec, event: Event, at: float) -> None:
-        """A hook was called, at a moment in seconds since 1970."""
-        if event.transcript is not None:
-            self.source(agent, event.session, event.transcript)
+    def hook(self, agent: AgentSpec, event: Event, at: float, timeline: str = "") -> None:
+        """A hook was called, at a moment in seconds since 1970, and saves on a timeline."""
+        self.source(agent, event.session, event.transcript, timeline)
         self.read()
         with self._lock:
             if event.name in _TURNS and event.subagent is None:
@@ -93,6 +104,17 @@ class CallLog:
             if found := processes.orphans(agent.session_variable, session) - known:
                 self._left[id] = found
                 self._calls.leave_running(id)
+
+    def agent_ended(self, session: str) -> None:
+        """No hook tells the end of a call whose agent was killed. Its command may go on."""
+        with self._lock:
+            agent, _ = self._sources.get(session, (None, ""))
+            left = processes.orphans(agent.session_variable, session) if agent else set()
+            for each in self._calls.running(session):
+                self._calls.end(each.id, time.time())
+                if left:
+                    self._left[each.id] = left
+                    self._calls.leave_running(each.id)
 
     def _look_at_left(self) -> None:
         for id, left in list(self._left.items()):
@@ -192,22 +214,46 @@ class CallLog:
         """Whether there is an agent whose calls are told."""
         return bool(self._sources) or self.has_hooks
 
-    def about_burst(self, files: FileDiff, after: float) -> About:
-        """What a checkpoint of a burst says; nothing if no calls are known here."""
+    def about_burst(self, files: FileDiff, files_id: str, after: float) -> About:
+        """What a checkpoint of a burst says of these files, which differ from the head's. Where no
+        calls are known, all that is changed may be the work of its run."""
         self._look_beside()
+        now = time.time()
         if not self.is_known:
-            return NOTHING
-        verdicts = self.verdicts(files, after, time.time())
+            return About("", self._evidence(files, files_id, after, now))
+        verdicts = self.verdicts(files, after, now)
         text = attribution.described(verdicts, is_known=bool(self._offsets))
-        return About(text, attribution.metadata(verdicts))
+        told = self._evidence(files, files_id, after, now)
+        return About(text, {**attribution.metadata(verdicts), **told})
 
-    def about_hook(self, event: Event, files: FileDiff, after: float) -> About:
+    def about_hook(self, event: Event, files: FileDiff, files_id: str, after: float) -> About:
         """What the checkpoint of a hook says beside its own call, where others have run, too."""
-        verdicts = self.verdicts(files, after, time.time())
+        now = time.time()
+        verdicts = self.verdicts(files, after, now)
         own = {event.tool_use_id, *event.batch}
         is_own = all(each.id in own for verdict in verdicts for each in verdict.calls)
         text = "" if is_own else attribution.described(verdicts, is_known=True)
-        return About(text, attribution.metadata(verdicts))
+        told = self._evidence(files, files_id, after, now)
+        return About(text, {**attribution.metadata(verdicts), **told})
+
+    def about_calls(self, after: float) -> About:
+        """What a checkpoint says of which nothing more is known than the calls that have run."""
+        return About("", self._evidence(FileDiff(), "", after, time.time()))
+
+    def _evidence(self, files: FileDiff, files_id: str, after: float, now: float) -> dict[str, Any]:
+        """For `vault.authorship`: when calls ran, and when these files were changed."""
+        self.read()
+        changes = _changes(self._workspace, files, after, now)
+        changed = {each.path: Changed(each.after, each.before) for each in changes}
+        with self._lock:
+            ran = self._calls.during(after - _SKEW_SECONDS, now)
+            found = list(attribution.spans(ran, self._calls.session, self._timeline_of))
+        if not self.is_known and self.timeline:
+            found.append(CallSpan(self.timeline, self.timeline, "run", began=self._began))
+        return authorship.metadata(Evidence(now, files_id, tuple(found), changed))
+
+    def _timeline_of(self, session: str) -> str:
+        return self._timelines.get(session, session)
 
 
 def _blocks(agent: AgentSpec, line: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:

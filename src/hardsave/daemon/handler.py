@@ -44,6 +44,7 @@ class HookHandler:
         self._timeline = timeline  # of its run
         self._code = SameFiles((protocol.__file__,), by_time=True)
         self.has_seen_an_end = False
+        lifecycle.sessions.agent_ended = calls.agent_ended
 
     def objection(self, request: Request) -> str | None:
         """Why the hook has to save by itself."""
@@ -123,17 +124,29 @@ class HookHandler:
         if os.path.realpath(project) != self._workspace:
             return NOTHING
         try:
-            self._calls.hook(registry.of_hook(request.words), event, request.at / 1e9)
-            head = line.head
+            agent = registry.of_hook(request.words)
+            self._calls.hook(agent, event, request.at / 1e9, line.name)
+            head, workspace = line.head, self._vault.workspace(project)
             after = head_moment(head)
-            is_shared = self._calls.is_shared(event.tool_use_id, after, time.time())
-            if head is None or head.files is None or not is_shared:
-                return NOTHING
-            files = self._vault.workspace(project).status(head.id).files
-            return self._calls.about_hook(event, files, after)
+            if head is None or head.files is None or not self._is_shared(line, event, workspace):
+                return self._calls.about_calls(after)
+            found = workspace.status(head.id)
+            return self._calls.about_hook(event, found.files, found.files_id, after)
         except Exception:  # noqa: BLE001 # ours; the call is saved all the same
             log(__name__).exception("which calls have made a change cannot be told")
             return NOTHING
+
+    def _is_shared(
+        self, line: hardsave.Timeline, event: Event, workspace: hardsave.Workspace
+    ) -> bool:
+        """Whether what this hook saves may be the work of other calls than its own, by now or when
+        it is captured: of its own session, of another that has saved here, or that works here."""
+        last = workspace.last
+        return (
+            self._calls.is_shared(event.tool_use_id, head_moment(line.head), time.time())
+            or self._lifecycle.sessions.has_others(event.session)
+            or (last is not None and last.timeline != line.name)
+        )
 
 
 def _told(request: Request) -> tuple[Mapping[str, str], Path]:

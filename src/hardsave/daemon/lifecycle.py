@@ -72,6 +72,8 @@ class Sessions:
         self._changed = changed
         self._lock = threading.Lock()
         self._sessions: dict[tuple[int, int], set[str]] = {}
+        self.agent_ended: Callable[[str], None] = lambda session: None
+        """Told the sessions that an agent had when it ended."""
 
     def add(self, agent: Process, session: str) -> None:
         """A session of an agent, perhaps seen before."""
@@ -89,6 +91,11 @@ class Sessions:
                 sessions.discard(session)
         self._changed()
 
+    def has_others(self, session: str) -> bool:
+        """Whether there are sessions beside this one."""
+        with self._lock:
+            return any(sessions - {session} for sessions in self._sessions.values())
+
     def counts(self) -> tuple[int, int]:
         """Agents, and sessions."""
         with self._lock:
@@ -99,7 +106,9 @@ class Sessions:
         if started(pid) == began:  # or its number is another's by now
             process.wait()
         with self._lock:
-            del self._sessions[pid, began]
+            left = self._sessions.pop((pid, began))
+        for session in left:
+            self.agent_ended(session)
         self._changed()
 
 

@@ -170,7 +170,8 @@ def main(argv: Sequence[str]) -> int:
 def _run(task: Task) -> None:
     store = os.path.realpath(sqlite_path(task.store))
     address = election.address_of(task.store, store, task.workspace, task.socket)
-    lifecycle, calls = Lifecycle(has_run=True), CallLog(os.path.realpath(task.workspace))
+    lifecycle = Lifecycle(has_run=True)
+    calls = CallLog(os.path.realpath(task.workspace), task.timeline)
     with _opened(task.store) as vault:
         recording = _recorder(task, vault, calls)
         daemon = Daemon(address, lifecycle, calls, recording, task.timeline)

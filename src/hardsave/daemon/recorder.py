@@ -193,6 +193,7 @@ class Recorder:
         self._missed = missed
         self._about: Mapping[str, Any] = {"command": noted(command)}  # for the first one to say
         self.left: Sequence[Running] = ()  # that go on when the daemon ends
+        self._moment = time.time()  # of the last save
         self._has_worked = False  # whether files have changed since the agent was started
         self.saves = 0
         self.failed_saves = 0
@@ -236,11 +237,11 @@ class Recorder:
             if head is None or head.files is None:
                 self._save("running")
                 return
-            files = self._workspace.status(head.id).files
-            if files:
+            found = self._workspace.status(head.id)
+            if found.files:
                 self._look()
                 self._has_worked = self._has_worked or is_burst
-                self._save("running", self._calls.about_burst(files, head_moment(head)))
+                self._save("running", self._about_burst(found, head))
         except HardsaveError as error:
             self._failed(error)
 
@@ -249,12 +250,15 @@ class Recorder:
         try:
             head = self._line.head
             if head is not None and head.files is not None:
-                files = self._workspace.status(head.id).files
-                if files:
-                    return self._calls.about_burst(files, head_moment(head))
+                found = self._workspace.status(head.id)
+                if found.files:
+                    return self._about_burst(found, head)
         except HardsaveError:
             _log.warning("which calls have made a change cannot be told", exc_info=True)
         return NOTHING
+
+    def _about_burst(self, found: hardsave.WorkspaceStatus, head: hardsave.Checkpoint) -> About:
+        return self._calls.about_burst(found.files, found.files_id, head_moment(head))
 
     def _is_more_said(self) -> bool:
         return bool(self._heard(self._conversation.is_due))
@@ -278,6 +282,7 @@ class Recorder:
 
     def _save_files(self, status: str, made_by: About = NOTHING) -> None:
         """What is kept in mind to be said again would come back after a purge: so it is not."""
+        made_by = made_by if made_by.metadata else self._calls.about_calls(self._moment)
         saved = self._put(
             status=status,
             description=told(self.left) or made_by.description,
@@ -289,6 +294,7 @@ class Recorder:
             },
         )
         self._about = {}
+        self._moment = saved.created_at.timestamp()
         self.saves += 1
         self._missed.saved(saved.id)
 

@@ -246,7 +246,7 @@ class TranscriptTail:
                 log(__name__).info("the conversation is read in %s", self._paths[chosen.session])
                 self._offset = self._judged = self._size = self._before.get(chosen.session, 0)
                 path = str(self._paths[chosen.session])
-                self._calls.source(self._agent, chosen.session, path)
+                self._calls.source(self._agent, chosen.session, path, self._calls.timeline)
             self._choice = chosen
             self._calls.read()  # soon, for what a call leaves running is looked for at its end
         self._looked_at = start

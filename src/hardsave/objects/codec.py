@@ -9,7 +9,7 @@ order of a dict's keys is part of its value, and comes back.
 Nearly everything goes through ormsgpack at the speed of C. It refuses lone surrogates,
 keys that are not strings, and deep nesting; those go through `slow`, written in Python,
 which makes the same bytes for everything both can encode (a property test says so) and
-knows the path to what nobody can encode.
+knows the path to a value that cannot be encoded.
 """
 
 import enum
@@ -36,10 +36,12 @@ _OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_ENUM
     | ormsgpack.OPT_PASSTHROUGH_BIG_INT
 )
-_ATOMS = frozenset({str, bool, float, bytes, type(None)})  # as they are, whatever their value
+_ATOMS = frozenset(
+    {str, bool, float, bytes, type(None)}
+)  # every value of these types is encoded as it is
 _LEAVES = _ATOMS | {int, bytearray, memoryview}
 OPAQUE = frozenset({ormsgpack.Ext, ormsgpack.Fragment})
-"""What ormsgpack writes as it stands, and nobody could read again."""
+"""What ormsgpack writes as it stands, and no reader could read again."""
 _FROM_HOOK = ("ext_hook failed",)
 _MOST_INT = 1 << 63  # of ints that are surely plain
 _BUFFERS = frozenset({bytearray, memoryview})
@@ -53,7 +55,7 @@ class Codec:
 
     With `verbatim=True` decoding revives dicts and no other extension type: they are carried
     as `wire.Verbatim`, so that what was read can be written again unchanged, values of
-    classes that nobody registered included.
+    unregistered classes included.
 
     With a `redaction` no secret gets into an encoding; a sketch has the value as it is, and is
     stored only if it is canonical: then there is none in it.
@@ -82,8 +84,8 @@ class Codec:
     def encode_upto(self, limit: int, value: object, path: str) -> bytes | None:
         """The canonical bytes if they are at most `limit`; None if there are more.
 
-        What is nested deeply is not written to its end to find that out: whoever splits it
-        asks again on every level. Like a sketch it is for values that `sizes` has looked at.
+        What is nested deeply is not written to its end to find that out: a builder that splits
+        it asks again on every level. Like a sketch it is for values that `sizes` has looked at.
         """
         data = self._quick(value)
         if data is None or not self.is_canonical(data):
@@ -159,7 +161,7 @@ class Codec:
         if kind is int and -_MOST_INT <= value < _MOST_INT:
             return value
         if kind is dict:
-            fields = value.copy()  # in one go, whoever else is changing it
+            fields = value.copy()  # in one step: another thread may be changing it
             for key, item in fields.items():
                 if type(item) not in _ATOMS:
                     fields[key] = self._plain_copy(item)
@@ -245,7 +247,7 @@ def is_from_hook(error: Exception) -> bool:
 def check_not_interrupted(again: Callable[[], object]) -> None:
     """Raise the Ctrl-C that has struck there, if it was one.
 
-    ormsgpack drops what its hook raises, whatever it is. What is wrong with the bytes is so each
+    ormsgpack drops every exception that its hook raises. What is wrong with the bytes is so each
     time; what does not come `again` came from the handler of a signal.
     """
     try:

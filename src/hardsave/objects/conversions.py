@@ -31,7 +31,7 @@ def _zone_name(zone: datetime.tzinfo | None) -> str | None:
     """What a zone is called in the system's database; None for a bare offset."""
     if zone is None or zone is datetime.UTC:
         return None
-    import zoneinfo  # whoever has such a zone has loaded it already
+    import zoneinfo  # a program with such a zone has loaded it already
 
     return zone.key if isinstance(zone, zoneinfo.ZoneInfo) else None
 
@@ -102,7 +102,7 @@ def revive_set(items: list[Any]) -> set[Any]:
 
 
 def _check_distinct(found: Collection[Any], stored: list[Any]) -> None:
-    """Members of enums that nobody registered come back as values, which others may equal."""
+    """Members of unregistered enums come back as values, which others may equal."""
     if len(found) != len(stored):
         raise Misuse(
             f"of {len(stored)} stored keys or members only {len(found)} are distinct as plain "
@@ -111,7 +111,7 @@ def _check_distinct(found: Collection[Any], stored: list[Any]) -> None:
 
 
 def hashable(value: Any) -> Any:
-    """Keys and members of classes that nobody registered: their fields as a tuple of pairs."""
+    """Keys and members of unregistered classes: their fields as a tuple of pairs."""
     try:
         hash(value)
     except TypeError:
@@ -127,7 +127,7 @@ def _int_parts(number: int) -> tuple[int | None, Any]:
 
 
 def _decimal_bytes(number: "decimal.Decimal") -> bytes:
-    """Its text; the exponent is a capital whatever the thread's decimal context says."""
+    """Its text; the exponent is a capital in every decimal context."""
     return str(number).replace("e", "E").encode()
 
 

@@ -1,8 +1,8 @@
-"""JSON from elsewhere, read to a depth that does not depend on who reads it.
+"""JSON from other programs, read to a depth that does not depend on the caller.
 
 `json` calls itself for every level, up to the depth that the interpreter allows; how much of that
-is left depends on the caller. And whatever the garbage collector happens to call down there fails
-as well. So text that is nested deeper than anything we know of is refused before it is read.
+is left depends on the caller. And a finalizer that the garbage collector calls down there fails as
+well. So text that is nested deeper than anything we know of is refused before it is read.
 """
 
 import json

@@ -5,7 +5,7 @@
     20 × n      the hashes this object refers to, in document order
     rest        the payload, which only readers of this kind understand
 
-The references stand outside the payload, so whoever walks, verifies or exports a store
+The references stand outside the payload, so code that walks, verifies or exports a store
 needs to know no kinds. The high half of the kind byte is the version of the format.
 """
 
@@ -48,7 +48,7 @@ def seal(kind: int, refs: Sequence[Hash], payload: bytes) -> bytes:
 
 
 def unseal(data: bytes) -> Envelope:
-    """The parts of an object. Damage is `Corrupt`, whatever shape it takes."""
+    """The parts of an object. Damage of any kind is `Corrupt`."""
     if len(data) < 2:
         raise Corrupt("an object is shorter than its header; run verify")
     count, start = (data[1], 2) if data[1] < 0x80 else _read_varint(data)
@@ -63,7 +63,7 @@ def unseal(data: bytes) -> Envelope:
 
 
 def refs(data: bytes) -> tuple[Hash, ...]:
-    """What an object refers to: all that whoever walks a store needs to know of it."""
+    """What an object refers to: all that a walk over a store needs to know of it."""
     return unseal(data).refs
 
 

@@ -205,7 +205,7 @@ class FrameReader:
         return Section(number), body if stored == size else self._unpacked(body, size)
 
     def _unpacked(self, body: bytes, size: int) -> bytes:
-        """At most `size` bytes, whatever the frame claims."""
+        """At most `size` bytes, also if the frame claims more."""
         options = {int(zstd.DecompressionParameter.window_log_max): _WINDOW_LOG}
         try:
             unpacker = zstd.ZstdDecompressor(options=options)

@@ -2,7 +2,7 @@
 
 Of the state itself all keys are known, of a list in it only the right edges (see `levels`),
 so an append costs what is added, however long the list has become. What is read is read
-verbatim: values of classes that nobody registered are carried on as they are.
+verbatim: values of unregistered classes are carried on as they are.
 
 Keys are told apart as Python tells them apart: an equal one is the same one.
 

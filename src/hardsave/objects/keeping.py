@@ -2,7 +2,7 @@
 
 Containers and texts come as Python has them, so that they can be taken apart, split and built
 anew. Objects and enum members are carried under their names, moments with the name of their
-zone, also where nobody registered the class and nobody knows the zone. What was read so has
+zone, also if the class is not registered or the zone is not known. What was read so has
 the same encoding as before.
 """
 

@@ -65,8 +65,8 @@ class Reader:
     def _values(self, objects: list[bytes]) -> list[Any]:
         """Many values at once: plain ones are decoded as one array, which is faster.
 
-        Every payload is exactly one value, as written; whoever takes objects from elsewhere
-        has to see to that.
+        Every payload is exactly one value, as written; an import checks
+        that of the objects that it takes in.
         """
         values: list[Any] = []
         for start in range(0, len(objects), _DECODED_AT_ONCE):

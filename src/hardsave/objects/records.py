@@ -1,7 +1,7 @@
 """The rows that stores keep beside objects: plain, immutable, ready to be written.
 
 They are tuples, and hold ids and times as stored, because a listing makes thousands of
-them: what people see (`chk_…`, datetimes) is made when somebody looks.
+them: what people see (`chk_…`, datetimes) is made when it is shown.
 """
 
 from hardsave.objects.hashing import Hash
@@ -91,7 +91,7 @@ class TaskRecord(NamedTuple):
     state: str  # pending, in_progress, completed, failed, rolled_back
     priority: int  # higher ones first
     created_at: int
-    epoch: int  # raised by every claim, and by whoever takes it away from its owner
+    epoch: int  # raised by every claim, and when it is taken from its owner
     generation: int  # raised when it starts over with an empty journal
     attempts: int  # of this generation
     max_attempts: int

@@ -1,7 +1,7 @@
 """Replacing a text in stored values, wherever it stands: values, keys, class names, bytes.
 
 A value is read with no class revived (see `keeping`), and built anew: the result has the form of
-any state that somebody has saved, and objects that nobody registered stay what they are.
+any saved state, and objects of unregistered classes stay what they are.
 
 A date, a time or a Decimal whose text has it becomes a text; a zone whose name has it becomes an
 offset. Keys that would become equal get the new text several times over; members of a set that

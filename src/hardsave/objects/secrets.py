@@ -204,5 +204,5 @@ RULES = (
 
 
 def built_in(*more: Rule | re.Pattern[str] | str) -> Redaction:
-    """These rules, and whatever else is to be taken out."""
+    """The built-in rules, and more of the caller's."""
     return Redaction((*RULES, *more))

@@ -2,8 +2,8 @@
 
 `Shadow.save(state)` is given a whole state each time and finds out by itself what is new.
 Items are remembered in runs of at most `RUN_BYTES`, each with a sketch: the bytes that
-ormsgpack makes of it. A run whose sketch is still the same has not changed, whatever was
-done to the objects in it; `==` would not do (1 == True) and identity neither (messages are
+ormsgpack makes of it. A run whose sketch is still the same has not changed, even if the
+objects in it were replaced; `==` would not do (1 == True) and identity neither (messages are
 edited in place). Containers larger than a run have a shadow of their own.
 
 The state is the caller's, and another thread may change it while it is saved. So what is stored
@@ -248,7 +248,7 @@ class Shadow:
                     break
                 number, at = number + 1, end
         except Unstorable:
-            pass  # whoever builds it anew knows the path
+            pass  # the builder names the path when it builds the value anew
         return number, at
 
     def _unchanged(
@@ -284,7 +284,7 @@ class Shadow:
                 return self._looks_like(run, columns, at)
             return self._is_branch(run, run.branch, columns, at)
         except Unstorable:
-            return False  # whoever builds it anew knows the path
+            return False  # the builder names the path when it builds the value anew
 
     def _is_branch(self, run: _Run, branch: _Branch, columns: Columns, at: int) -> bool:
         inner = self._builder.columns(columns.values[at])

@@ -23,8 +23,8 @@ _Stack = list[tuple[object, list[int], Iterator[object]]]
 def check(
     value: object, path: str, limit: int, columns: Callable[[object], Columns | None]
 ) -> None:
-    """`Unstorable` with the path to a value of more than `limit` bytes, or to one that nobody can
-    look into; `columns` takes containers apart, to name it."""
+    """`Unstorable` with the path to a value of more than `limit` bytes, or to one that cannot be
+    looked into; `columns` takes containers apart, to name it."""
     try:
         if _is_small((value,), limit // 4, _PLAIN_DEPTH):
             return

@@ -1,8 +1,8 @@
-"""Objects that come from elsewhere: whether one is what a builder could have made.
+"""Objects that come from another store: whether one is what a builder could have made.
 
 Readers trust what was stored: they decode many payloads as one, follow references without
-end, and recurse as deep as a state can be. So whoever takes in objects that were not made
-here asks first. Nothing is constructed, and no memory is taken on the word of a length.
+end, and recurse as deep as a state can be. So an import asks here first. Nothing is constructed,
+and no memory is taken on the word of a length.
 """
 
 import contextlib

@@ -3,7 +3,7 @@
 A value whose encoding is short stands inside its parent. A longer one is an object of its own, and
 a container longer than `SPLIT_BYTES` is split: each of its items again stands inside or is an
 object, and `Levels` joins them. So the same state always has the same address, and two states
-share whatever they have in common. `builder` makes trees, `reader` reads them.
+share all that they have in common. `builder` makes trees, `reader` reads them.
 """
 
 import enum

@@ -129,7 +129,7 @@ def convert(value: Any, wanted: Any) -> Any:
 
 
 def is_one(value: object, wanted: Any) -> bool:
-    """Whether a value is of a type already; of some types nobody can say."""
+    """Whether a value is of a type already; of some types that is unknown."""
     if typing.is_typeddict(wanted):
         return isinstance(value, dict)
     try:
@@ -208,7 +208,7 @@ def _build_pydantic(cls: Any, fields: dict[str, Any]) -> Any:
 
 
 def _dataclass_fields(cls: Any) -> Any:
-    from dataclasses import fields  # whoever made a dataclass has paid for the import already
+    from dataclasses import fields  # a program with a dataclass has loaded it already
 
     return fields(cls)
 

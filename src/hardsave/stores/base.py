@@ -174,6 +174,8 @@ class Stats(Record):
     tasks: int = 0
     """How many are in the ledger. A store leaves it at 0; the vault fills it in."""
     own_bytes: int = 0
+    object_bytes: int = 0
+    """How long the objects are together, before they are compressed."""
 
 
 class Report(Record):
@@ -293,8 +295,18 @@ class Store(LedgerStore, Protocol):
         the machine's boot, nothing of this user is collected.
         """
 
-    def unpin(self, user: str | None, pin: bytes) -> None:
-        """Give a pin back. One that is gone is fine."""
+    def unpin(
+        self,
+        user: str | None,
+        pin: bytes,
+        *,
+        given_up: Callable[[bytes], Collection[Hash]] | None = None,
+    ) -> None:
+        """Give a pin back. One that is gone is fine.
+
+        `given_up`, which tells what an object refers to: no batch will point at what was put under
+        it. A store may remove that at once and give its room back, as far as nothing refers to it.
+        """
 
     def collect(
         self, refs: Callable[[bytes], Collection[Hash]], *, exact: bool = False

@@ -291,7 +291,13 @@ class MemoryStore:
             for address, data in objects.items():
                 tenant.objects.setdefault(address, data)
 
-    def unpin(self, user: str | None, pin: bytes) -> None:
+    def unpin(
+        self,
+        user: str | None,
+        pin: bytes,
+        *,
+        given_up: Callable[[bytes], Collection[Hash]] | None = None,
+    ) -> None:
         with self._lock:
             self._tenant(user).pins.pop(pin, None)
 
@@ -331,6 +337,7 @@ class MemoryStore:
                 objects=len(tenant.objects),
                 disk_bytes=sum(len(data) for objects in every for data in objects.values()),
                 own_bytes=sum(map(len, tenant.objects.values())),
+                object_bytes=sum(map(len, tenant.objects.values())),
             )
 
     def sync(self) -> None:

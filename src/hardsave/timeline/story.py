@@ -13,10 +13,11 @@ Prompts and steps belong together by parents, not by numbers: what is saved afte
 to the prompt that was gone back to. What a head is not built on was *left behind*.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from hardsave.timeline.step_summary import StepSummary
 from hardsave.tuples import NamedTuple
 
 Phase = Literal["", "prompt", "before", "during", "after", "answer", "end"]
@@ -24,6 +25,9 @@ Phase = Literal["", "prompt", "before", "during", "after", "answer", "end"]
 
 Counts = Mapping[str, int]
 """Files by what became of them: `+`, `~`, `-`; those of a first snapshot stand under no sign."""
+
+
+_ENDS: Mapping[str, Phase] = {"answered": "answer", "session ended": "end"}
 
 
 class Told(NamedTuple):
@@ -186,6 +190,29 @@ def total(counts: Iterable[Counts | None]) -> Counts | None:
 
 
 # What checkpoints tell
+
+
+def counts(kept: StepSummary, *, is_first: bool) -> Counts | None:
+    """What was kept of a checkpoint's files. Of a first snapshot all are new, and none is named."""
+    files = kept.files
+    if files is None:
+        return None
+    if not kept.paths and (files.added or is_first):
+        return {"": files.total}
+    return {"+": files.added, "~": files.changed, "-": files.removed}
+
+
+def told(description: str, kept: StepSummary, metadata: Callable[[], Mapping[str, Any]]) -> Told:
+    """What a checkpoint tells, of which a summary was kept. Metadata are asked for only if it was
+    made while a tool ran: to decode them takes longer than all the rest."""
+    if kept.phase in ("before", "after"):
+        return Told(kept.prompt, kept.call, kept.call_id, cast(Phase, kept.phase))
+    if description.startswith("during ") and not kept.prompt:
+        return _of_files(description, metadata())
+    is_asked = description.startswith("before: ") or "; before: " in description
+    if kept.prompt:
+        return Told(kept.prompt, kept.call, kept.call_id, "prompt" if is_asked else "")
+    return Told("", kept.call, kept.call_id, _ENDS.get(description.rpartition("; ")[2], ""))
 
 
 def read(description: str, metadata: Mapping[str, Any]) -> Told:

@@ -12,7 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from hardsave.errors import Corrupt
+from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
 from hardsave.tuples import NamedTuple
@@ -36,6 +36,7 @@ from hardsave.workspace.snapshot.content import Put
 if TYPE_CHECKING:
     from hardsave.vault.ahead import Ahead
 
+LOOK_BYTES = 256 << 20  # of contents that a look keeps in memory if they cannot be stored
 MAX_IGNORED_NOTED = 100  # ignored files that a checkpoint names because nothing else has them
 
 
@@ -67,13 +68,15 @@ class Taken(NamedTuple):
 class Taking:
     """One capture, perhaps repeated: what the cache speaks of may be gone by the commit."""
 
-    def __init__(self, context: Context, place: Place) -> None:
+    def __init__(self, context: Context, place: Place, *, only_looks: bool = False) -> None:
         self._context = context
         self._place = place
+        self._only_looks = only_looks
         self._pin = Pin(context, "capture")
         self._taken: Taken | None = None
         self._gathered: _Gathered | None = None
         self._also: frozenset[bytes] = frozenset()
+        self._is_done = False  # something was committed that may point at what was put
         self.branches: Iterable[str] = ()  # that the position is to know of besides
 
     def take(self, *, afresh: bool = False) -> Taken:
@@ -93,13 +96,17 @@ class Taking:
 
     def done(self) -> None:
         """The commit was made: what was seen is there to build on."""
+        self._is_done = True
         if self._taken is not None:
             self._place.remember(self._taken.cache, self._taken.last)
 
-    def end(self) -> None:
+    def end(self, *, is_given_up: bool = False) -> None:
+        """Nothing of it is under way after this. `is_given_up`: what was put is not needed, unless
+        a commit was made before."""
         if self._gathered is not None:
             self._gathered.give_up()
-        self._pin.give_back()
+            is_given_up = is_given_up or self._gathered.is_unstored
+        self._pin.give_back(is_given_up=is_given_up and not self._is_done)
 
     def look(self) -> tuple[GitContext, Scan]:
         """What lies there. Reads no content."""
@@ -124,7 +131,8 @@ class Taking:
     def _captured(self) -> Taken:
         around, found = self.look()
         is_first = found.cache is caches.EMPTY or not (found.cache.folders or found.cache.packed)
-        gathered = self._gathered = _Gathered(self._context, self._pin, asks=is_first)
+        make = _Kept if self._only_looks else _Gathered
+        gathered = self._gathered = make(self._context, self._pin, asks=is_first)
         taken = snapshot(found, gathered.put)
         lost = loss(found)
         rest = gathered.rest()
@@ -192,8 +200,9 @@ class _Gathered:
         self._asks = asks
         self._ahead: Ahead | None = None
         self._last: Mapping[Hash, bytes] = {}
+        self.is_unstored = False  # some of it could not be stored
         if asks:
-            pin.put({})  # from here on, nothing goes that is found to be there
+            self._put({})  # from here on, nothing goes that is found to be there
 
     def put(self, objects: Mapping[Hash, bytes]) -> None:
         if self._last:
@@ -210,7 +219,10 @@ class _Gathered:
         self._ahead = Ahead(partial(self._store, objects))
 
     def _store(self, objects: Mapping[Hash, bytes]) -> None:
-        self._pin.put(self._missing(objects))
+        self._put(self._missing(objects))
+
+    def _put(self, objects: Mapping[Hash, bytes]) -> None:
+        self._pin.put(objects)
 
     def _missing(self, objects: Mapping[Hash, bytes]) -> Mapping[Hash, bytes]:
         if not self._asks:
@@ -234,6 +246,32 @@ class _Gathered:
         """Nothing of it is under way after this, also if it failed."""
         if self._ahead is not None:
             self._ahead.join()
+
+
+class _Kept(_Gathered):
+    """The same for a look: what cannot be stored, as on a full disk, is kept in memory. Nothing is
+    going to be committed; so of contents no more is kept than fits."""
+
+    def __init__(self, context: Context, pin: Pin, *, asks: bool) -> None:
+        self._unstored: dict[Hash, bytes] = {}
+        self._left = LOOK_BYTES
+        super().__init__(context, pin, asks=asks)
+
+    def _put(self, objects: Mapping[Hash, bytes]) -> None:
+        if not self.is_unstored:
+            try:
+                super()._put(objects)
+            except Unavailable:
+                self.is_unstored = True
+            else:
+                return
+        for address, data in objects.items():
+            if self._left > len(data) or data[0] != envelope.CONTENT:
+                self._unstored[address] = data
+                self._left -= len(data)
+
+    def rest(self) -> Mapping[Hash, bytes]:
+        return {**super().rest(), **self._unstored}
 
 
 def _known_root(cache: Cache) -> Mapping[Hash, Hash]:
@@ -291,11 +329,13 @@ def _fresh(
 
 
 @contextmanager
-def taking(context: Context, place: Place) -> Iterator[Taking]:
+def taking(context: Context, place: Place, *, only_looks: bool = False) -> Iterator[Taking]:
     """Captures inside the place's lock; the pin ends with the block."""
     with place.locked():
-        one = Taking(context, place)
+        one = Taking(context, place, only_looks=only_looks)
         try:
             yield one
-        finally:
-            one.end()
+        except BaseException:
+            one.end(is_given_up=True)
+            raise
+        one.end()

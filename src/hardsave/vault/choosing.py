@@ -3,15 +3,17 @@
 An undo touches what its operation has changed, and, if the head goes back with it, what was
 saved on the timeline since; nothing else. What was edited elsewhere in the meantime, and never
 saved, is not its business. A timeline that shares its workspace takes back what is its own,
-everything, or refuses; what others have changed too is kept and told. Sessions share what their
+everything, or refuses; what others have changed too is kept and told. Where it is not known whose
+a change is (see `authorship`), it refuses to take back its own. Sessions share what their
 workspaces have in common, also if one of these lies in the other.
 """
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from hardsave.errors import Conflict, NotFound
 from hardsave.objects.hashing import Hash
@@ -19,10 +21,11 @@ from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.record import Record
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
-from hardsave.vault import operations, sessions
+from hardsave.vault import authorship, operations, sessions
+from hardsave.vault.authorship import Saying
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove
-from hardsave.vault.sessions import Brought, Saved, Shares
+from hardsave.vault.sessions import Brought, Doubt, Saved, Shares
 from hardsave.workspace.entries import DIRECTORY, above, joined, lies_in
 from hardsave.workspace.snapshot import capture, compare
 from hardsave.workspace.snapshot.content import Fetch
@@ -32,7 +35,9 @@ Scope = Literal["mine", "everyone"]
 
 _PAGE = 1_000
 _SHOWN = 20
-_NOBODYS = "it was changed since, and no timeline has saved that yet"
+_HOOK, _CALL = "hook", "tool_use_id"  # in the metadata of a hook's checkpoint
+_BEFORE, _AFTER = "PreToolUse", "PostTool"
+_NOT_SAVED = "it was changed since, and no timeline has saved that yet"
 
 _Move = tuple[int, str, FilesMove]
 """The number of an operation's commit, its timeline, and what it did to files."""
@@ -78,9 +83,8 @@ class Sides(NamedTuple):
 class Chosen(NamedTuple):
     """`paths` with all that lies in them, None for everything; of these `only` some, exactly.
 
-    `others` says which timeline has changed what is not among these. A path may be left out
-    that this timeline has changed, if another one was the first to save it: so all that is
-    left is told.
+    `others` says which timeline has changed what is not among these, or why that is not known. A
+    path may be left out that this timeline has changed, too: so all that is left is told.
     """
 
     paths: tuple[bytes, ...] | None
@@ -90,10 +94,7 @@ class Chosen(NamedTuple):
     def kept(self, paths: Iterable[bytes]) -> list[Kept]:
         """Words on paths that are left as they are, though the checkpoint has them otherwise."""
         return [
-            Kept(
-                os.fsdecode(path), f"timeline {who!r} has saved a change of it" if who else _NOBODYS
-            )
-            for path, who in [(path, self.others.get(path)) for path in sorted(paths)]
+            Kept(os.fsdecode(path), _whose(self.others.get(path, ""))) for path in sorted(paths)
         ]
 
 
@@ -101,23 +102,50 @@ def choose(
     context: Context, root: bytes, request: RestoreRequest, goal: Hash, sides: Sides
 ) -> Chosen:
     """Decide for the workspace at `root`; `goal` is the snapshot to be restored."""
+    if request.only is None and request.scope == "everyone":
+        return Chosen(request.paths)  # who changed what is not asked: it is read from every save
     base = _base(context, root, request.target)
     after = _number(base) if request.since is None else request.since - 1
     found = _shares(context, _around(context, root, sides), request.timeline, base, after)
+    others = {} if found is None else _perhaps_others(found, request.timeline)
     if request.only is not None:  # paths have been seen to
-        others = {} if found is None else found.others
         return Chosen(None, request.only - others.keys(), others)
-    if found is None or request.scope == "everyone":
+    if found is None:
         return Chosen(request.paths)
     if request.scope is None:
-        asked = {path: who for path, who in found.others.items() if _is_asked(path, request.paths)}
+        asked = {path: who for path, who in others.items() if _is_asked(path, request.paths)}
         if asked:
             raise Conflict(_refusal(asked))
         return Chosen(request.paths)
     mine = found.mine
     if base is not None and base != request.target:  # what happened elsewhere comes with it
         mine |= set(changed(context.objects.fetch, snapshot_of(context, base), goal))
-    return Chosen(request.paths, mine - found.others.keys(), found.others)
+    if request.kind != "guard" and (unsure := _in_doubt(found, request, sides)):
+        raise Conflict(_doubts(unsure, request.timeline))
+    return Chosen(request.paths, mine - others.keys() - found.unsure.keys(), others)
+
+
+def _perhaps_others(found: Shares, timeline: str) -> dict[bytes, str]:
+    """What other timelines have changed, or may have. A change that was made while no call ran
+    counts as that of the timeline that saved it."""
+    perhaps = {
+        path: " or ".join(sorted(why.timelines)) or why.saved_by
+        for path, why in found.unsure.items()
+        if (why.timelines or {why.saved_by}) - {timeline}
+    }
+    return {**perhaps, **found.others}
+
+
+def _in_doubt(found: Shares, request: RestoreRequest, sides: Sides) -> dict[bytes, Doubt]:
+    """Of what is asked for and would be changed, that of which the author is not known."""
+    if not found.unsure:
+        return {}
+    differing = changed(sides.fetch, sides.now, sides.then)
+    return {
+        path: found.unsure[path]
+        for path in differing
+        if path in found.unsure and _is_asked(path, request.paths)
+    }
 
 
 def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> RestoreRequest:
@@ -224,16 +252,16 @@ def _shares(
     captures = [_captures(context, root, after) for root in roots]
     saved = sorted(row for rows in captures for row in rows)  # by number
     moves = list(_moves(context, roots, after))
-    if all(name == timeline for name in (*(s.timeline for s in saved), *(n for _, n, _ in moves))):
+    calls = authorship.spans([_saying(context, row) for row in saved])
+    here = {*(row.timeline for row in saved), *(name for _, name, _ in moves)}
+    if here.union(call.timeline for call in calls) <= {timeline}:
         return None
     since = base or next(iter([*captures[0], *saved]), None)
     if since is None:
         return None
     happened = _happened(context, saved, moves)
-    fetch = context.objects.fetch
-    found = sessions.shares(
-        _saved(context, since), happened, timeline, lambda old, new: _between(old, new, fetch)
-    )
+    between = partial(_between, context.objects.fetch)
+    found = sessions.shares(_saved(context, since), happened, timeline, between, calls)
     return _inside(found, roots[0])
 
 
@@ -243,10 +271,11 @@ def _inside(found: Shares, root: bytes) -> Shares:
     return Shares(
         frozenset(path[own:] for path in found.mine if path.startswith(root + b"/")),
         {path[own:]: who for path, who in found.others.items() if path.startswith(root + b"/")},
+        {path[own:]: why for path, why in found.unsure.items() if path.startswith(root + b"/")},
     )
 
 
-def _between(old: Saved | Brought | None, new: Saved, fetch: Fetch) -> list[bytes] | None:
+def _between(fetch: Fetch, old: Saved | Brought | None, new: Saved) -> list[bytes] | None:
     """What `sessions.Changed` asks for."""
     if old is None:
         everything = compare.differences(None, _tree_at(new, new.root, fetch), fetch)
@@ -272,7 +301,29 @@ def _tree_at(seen: Saved | Brought, path: bytes, fetch: Fetch) -> Hash | None:
 
 
 def _saved(context: Context, row: CheckpointRecord) -> Saved:
-    return Saved(row.timeline, snapshot_of(context, row), row.workspace or b"")
+    """A save without a hook and without evidence is that of a program that saves by itself."""
+    saying = _saying(context, row)
+    is_claimed = saying.evidence is None and _HOOK not in _metadata(context, row)
+    snapshot = snapshot_of(context, row)
+    return Saved(row.timeline, snapshot, row.workspace or b"", saying, is_claimed)
+
+
+def _saying(context: Context, row: CheckpointRecord) -> Saying:
+    about = _metadata(context, row)
+    hook, call = str(about.get(_HOOK, "")), about.get(_CALL)
+    return Saying(
+        row.timeline,
+        row.created_at / 1e6,
+        row.workspace or b"",
+        authorship.read(about),
+        is_of_call=hook.startswith(_AFTER),
+        upcoming=(str(about.get("session")), str(call)) if hook == _BEFORE else None,
+    )
+
+
+def _metadata(context: Context, row: CheckpointRecord) -> Mapping[str, Any]:
+    found = context.objects.codec.decode(row.metadata)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _happened(
@@ -347,12 +398,38 @@ def _is_asked(path: bytes, paths: Sequence[bytes] | None) -> bool:
 # Words
 
 
+def _whose(who: str) -> str:
+    if not who:
+        return _NOT_SAVED
+    if " or " in who:
+        return f"it is not known which timeline has changed it: {who}"
+    return f"timeline {who!r} has changed it"
+
+
 def _refusal(others: Mapping[bytes, str]) -> str:
-    names = sorted(others)
-    shown = ", ".join(f"{os.fsdecode(path)} ({others[path]})" for path in names[:_SHOWN])
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return (
-        "other sessions have changed this workspace since: "
-        f"{shown}{more}; scope='mine' takes back only what this timeline was first to save, "
-        "scope='everyone' all of it"
+        f"other sessions have changed this workspace since: {_listed(others)}; scope='mine' takes "
+        "back only what this timeline has changed, scope='everyone' all of it"
     )
+
+
+def _doubts(unsure: Mapping[bytes, Doubt], timeline: str) -> str:
+    """Why nothing is taken back, and the way out."""
+    told = {path: _doubt(why, timeline) for path, why in unsure.items()}
+    return (
+        f"it is not known who has changed: {_listed(told)}; nothing was changed. scope='mine' "
+        "takes back what is known to be this timeline's: leave such files out by naming others "
+        "with paths=, or take them back for all with scope='everyone'"
+    )
+
+
+def _doubt(why: Doubt, timeline: str) -> str:
+    theirs = sorted(why.timelines - {timeline})
+    return f"{' or '.join(theirs)}, or this one" if theirs else "while no call ran"
+
+
+def _listed(told: Mapping[bytes, str]) -> str:
+    names = sorted(told)
+    shown = ", ".join(f"{os.fsdecode(path)} ({told[path]})" for path in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{shown}{more}"

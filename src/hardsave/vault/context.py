@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.progress import Total
 from hardsave.stores.base import Store
 from hardsave.timeline.history import History
 from hardsave.tuples import NamedTuple
@@ -35,6 +36,11 @@ class Context(NamedTuple):
     def find(self, ref: Ref, timeline: str | None = None) -> CheckpointRecord:
         """The checkpoint that is meant, as it is stored; `@…` and names are on `timeline`."""
         return self.history.find(named(ref), timeline)
+
+    def volume(self) -> Total:
+        """How many objects this user has, and how long they are together; a few are garbage."""
+        found = self.store.stats(self.user)
+        return Total(found.objects, found.object_bytes)
 
     def checkpoint(self, record: CheckpointRecord) -> Checkpoint:
         return Checkpoint(record, self.objects, self.user)

@@ -12,6 +12,7 @@ from hardsave.logs import log
 from hardsave.objects import envelope
 from hardsave.objects.frames import Counts, FrameWriter, Section, Totals
 from hardsave.objects.hashing import Hash
+from hardsave.progress import Total, meter
 from hardsave.timeline.refs import to_text
 from hardsave.vault import archive, selection
 from hardsave.vault.context import Context
@@ -36,10 +37,13 @@ def write(
         counts = chosen.choose(timelines)
         frames = FrameWriter(to, counts)
         walk = Walk(context, scratch)
+        # How much some of the timelines lead to is not known before they were all walked.
+        written = meter("exporting", "objects", context.volume if timelines is None else Total)
         for piece in chosen.past():
             for data in walk.objects(piece):
                 keep()
                 frames.add(Section.OBJECTS, data)
+                written.add(1, len(data))
         for line in chosen.timelines():
             frames.add(Section.TIMELINES, archive.from_timeline(line))
         for piece in chosen.past():

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from hardsave.errors import HardsaveError, Unavailable
 from hardsave.logs import log
+from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
 from hardsave.vault.context import Context
 
@@ -37,10 +38,13 @@ class Pin:
         if self._last is None or time.clock_gettime(_CLOCK) - self._last > KEEP_SECONDS:
             self.put({})
 
-    def give_back(self) -> None:
+    def give_back(self, *, is_given_up: bool = False) -> None:
+        """`is_given_up`: no commit will point at what was put, and its room is free again."""
         if self._last is None:
             return
+        refs = envelope.refs if is_given_up else None
         try:
-            self._context.store.unpin(self._context.user, self._pin)
-        except HardsaveError:  # it ends by itself; what was done, or failed, stands
-            log(__name__).warning("a pin could not be given back", exc_info=True)
+            self._context.store.unpin(self._context.user, self._pin, given_up=refs)
+        except HardsaveError as error:  # it ends by itself; what was done, or failed, stands
+            log(__name__).info("a pin could not be given back: %s", error)
+        self._last = None

@@ -20,7 +20,7 @@ from hardsave.stores.sqlite.lock import FileLock
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.scan import cache as caches
 from hardsave.workspace.scan.cache import Cache
-from hardsave.workspace.scan.capture_policy import DEFAULT, Policy
+from hardsave.workspace.scan.capture_policy import DEFAULT_POLICY, Policy
 from hardsave.workspace.scan.git_context import GitContext
 from hardsave.workspace.snapshot.capture import Git
 
@@ -76,8 +76,10 @@ class Place:
             self.policy = Policy(
                 include=tuple(os.fsencode(pattern) for pattern in include),
                 own=(*self._own, *(os.fsencode(path) for path in leave_out)),
-                max_file_bytes=DEFAULT.max_file_bytes if max_file_bytes is None else max_file_bytes,
-                max_total_bytes=DEFAULT.max_total_bytes
+                max_file_bytes=DEFAULT_POLICY.max_file_bytes
+                if max_file_bytes is None
+                else max_file_bytes,
+                max_total_bytes=DEFAULT_POLICY.max_total_bytes
                 if max_total_bytes is None
                 else max_total_bytes,
             )

@@ -57,6 +57,7 @@ class Attempt:
 @contextmanager
 def attempt(context: Context, place: Place, plan: RestorePlan, files: Taking) -> Iterator[Attempt]:
     """Make a plan ready; run the block, which decides; do the rest. The lock is held."""
+    _check_room(place, plan)
     plan, safety = _saved_first(context, place, plan, files)
     entry = context.new_id()
     one = Attempt(entry, _move(place, plan, safety))
@@ -78,6 +79,21 @@ def attempt(context: Context, place: Place, plan: RestorePlan, files: Taking) ->
         raise type(error)(f"{error}. {said_too}") from error
     missing = missing_of(context, plan.files, kept)
     one.outcome = Outcome(safety.record, changes_of(plan, kept, missing))
+
+
+def _check_room(place: Place, plan: RestorePlan) -> None:
+    """All contents are written before the first file is replaced: if they cannot be, nothing is
+    begun, and it is told how much is missing."""
+    steps = [step for step in plan.files.steps if step.do == "write" and step.after is not None]
+    needed = sum(step.after.size for step in steps if step.after is not None)
+    found = os.statvfs(place.root)
+    free = found.f_bavail * found.f_frsize
+    if needed > free:
+        raise Unavailable(
+            f"no space left for the files of {str(place.path)!r}: {needed:,} bytes are to be "
+            f"written, and {free:,} are free; no file was changed. Free {needed - free:,} bytes, "
+            "then repeat"
+        )
 
 
 # The present

@@ -149,7 +149,7 @@ def _restored(
 
     kind = how.kind or ("rewind" if how.moves_head else "restore")
     request = RestoreRequest(kind, name, target, how.paths, how.scope, git=how.git)
-    with settled(context, place) as files:
+    with settled(context, place, only_looks=how.dry_run) as files:
         plan = plan_restore(context, place, request, files)
         if how.dry_run or plan.is_nothing:
             return _Restored(plan.changes())

@@ -158,9 +158,12 @@ class Saving:
             return self._saved(request, files, None)
         pin = Pin(self._context, "save")
         try:
-            return self._saved(request, files, pin)
-        finally:
-            pin.give_back()
+            saved = self._saved(request, files, pin)
+        except BaseException:
+            pin.give_back(is_given_up=True)
+            raise
+        pin.give_back()
+        return saved
 
     def _stands_on_own(self) -> bool:
         """Whether the head was made here, as far as this handle knows: the commit finds out."""

@@ -1,4 +1,5 @@
-"""Finding texts: in states, and in the names, descriptions and statuses of checkpoints.
+"""Finding texts: in states, in the names, descriptions and statuses of checkpoints, and in the
+paths of files that they changed.
 
 The index is brought up to date first (see `search_walk`), so a search finds all that was saved
 before it began. What it finds is compared with the store: nothing hidden or dropped is shown.
@@ -6,6 +7,7 @@ before it began. What it finds is compared with the store: nothing hidden or dro
 
 import json
 import struct
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from hardsave.errors import Misuse
@@ -15,6 +17,7 @@ from hardsave.timeline import names
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
+from hardsave.vault.search_files import Change
 from hardsave.vault.search_walk import catch_up
 from hardsave.vault.search_words import APART, expression
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     import apsw
 
 C = TypeVar("C")
-Field = Literal["state", "name", "description", "status", "timeline"]
+Field = Literal["state", "name", "description", "status", "timeline", "file"]
 
 SNIPPET_TOKENS = 24
 SNIPPET_CHARACTERS = 300
@@ -38,7 +41,7 @@ _FIND = """
     JOIN places AS p ON p.text = f.text
     JOIN timelines AS t ON t.id = p.timeline
     JOIN checkpoints AS c ON c.number = p.number
-    WHERE (?2 IS NULL OR t.name = ?2)
+    WHERE (?2 IS NULL OR t.name IN (SELECT value FROM json_each(?2)))
     AND (?3 IS NULL OR (f.score, -p.number, p.text, p.timeline, p.field, p.path)
          > (?3, ?4, ?5, ?6, ?7, ?8))
     ORDER BY 1, 2, 3, 4, 5, 6 LIMIT ?9
@@ -46,15 +49,20 @@ _FIND = """
 
 
 class Hit(Record, Generic[C]):
-    """A text that was found, with the first checkpoint of a timeline that has it there."""
+    """A text that was found, with the first checkpoint of a timeline that has it there; of a file,
+    the first that changed it."""
 
     checkpoint: C
     timeline: str
     field: Field
-    path: str  # into the state: `messages[12].content`; empty for other fields
+    path: str  # into the state: `messages[12].content`; of a file; empty for other fields
     snippet: str
     marks: tuple[tuple[int, int], ...]  # where what was searched for stands in the snippet
     score: float  # lower is better
+    newest: C | None = None
+    """Of a file, the last checkpoint of the timeline that added, changed or removed it."""
+    change: Change | None = None
+    """What became of the file there."""
 
 
 class _Row(NamedTuple):
@@ -74,15 +82,27 @@ class _Row(NamedTuple):
 
 
 def search(
-    context: Context, text: str, timeline: str | None, limit: int, after: str | None
+    context: Context,
+    text: str,
+    timelines: str | Iterable[str] | None,
+    limit: int,
+    after: str | None,
 ) -> Page[Hit[Checkpoint]]:
     """A page of what one user's checkpoints say."""
     wanted = expression(text)
-    if timeline is not None:
-        names.check_timeline(timeline)
     _check_limit(limit)
-    values = (wanted, timeline, *_position(after), limit + 1)
+    values = (wanted, _chosen(timelines), *_position(after), limit + 1)
     return context.search_index().use(lambda index: _found(context, index, values, limit))
+
+
+def _chosen(timelines: str | Iterable[str] | None) -> str | None:
+    """Names as SQLite takes them apart; None for all there are."""
+    if timelines is None:
+        return None
+    given: Any = timelines
+    is_one = isinstance(given, str) or not isinstance(given, Iterable)
+    chosen = [given] if is_one else list(given)
+    return json.dumps([names.check_timeline(name) for name in chosen])
 
 
 def erase(context: Context) -> None:
@@ -107,6 +127,10 @@ def _found(
         shown = _shown(context, rows[:limit])
     snippets = _snippets(index, values[0], {row.text for row, _ in shown})
     hits = [_hit(row, checkpoint, snippets[row.text]) for row, checkpoint in shown]
+    hits = [
+        _of_file(context, index, row, hit) if row.field == "file" else hit
+        for (row, _), hit in zip(shown, hits, strict=True)
+    ]
     return Page(hits, rows[limit - 1].cursor if len(rows) > limit else None)
 
 
@@ -130,6 +154,23 @@ def _shown(context: Context, rows: list[_Row]) -> list[tuple[_Row, Checkpoint]]:
 def _hit(row: _Row, checkpoint: Checkpoint, marked: str) -> Hit[Checkpoint]:
     snippet, marks = _unmarked(marked)
     return Hit(checkpoint, row.timeline, row.field, row.path, snippet, marks, row.score)
+
+
+def _of_file(
+    context: Context, index: "apsw.Connection", row: _Row, hit: Hit[Checkpoint]
+) -> Hit[Checkpoint]:
+    """The same with the file's path, and what last became of it."""
+    path: str = index.execute("SELECT text FROM readable WHERE id = ?", (row.text,)).get
+    sql = (
+        "SELECT c.id, h.change FROM changes AS h JOIN checkpoints AS c ON c.number = h.number "
+        "WHERE h.text = ? AND h.timeline = ? ORDER BY h.number DESC"
+    )
+    for id, change in index.execute(sql, (row.text, row.line)):
+        record = context.store.checkpoint(context.user, id)
+        if record is not None and not record.is_hidden:
+            newest = context.checkpoint(record)
+            return hit.replace(path=path.replace(APART, ""), newest=newest, change=change)
+    return hit.replace(path=path.replace(APART, ""))  # the others went this moment
 
 
 def _snippets(index: "apsw.Connection", wanted: str, texts: set[int]) -> dict[int, str]:

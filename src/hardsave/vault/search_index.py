@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
 LOCK_SECONDS = 60.0
 
 _SCHEMA = f"""
@@ -65,6 +65,13 @@ _SCHEMA = f"""
         PRIMARY KEY (text, timeline, field, path)
     ) WITHOUT ROWID;
     CREATE INDEX places_by_timeline ON places (timeline);
+    CREATE TABLE changes (                       -- which files a checkpoint has changed
+        text       INTEGER NOT NULL,             -- the path
+        timeline   INTEGER NOT NULL,
+        number     INTEGER NOT NULL,             -- of the checkpoint
+        change     TEXT NOT NULL,                -- added, changed, removed
+        PRIMARY KEY (text, timeline, number)
+    ) WITHOUT ROWID;
     CREATE VIEW readable AS SELECT id, text_of(size, body) AS text FROM texts;
     CREATE VIRTUAL TABLE words USING fts5(
         text, content='readable', content_rowid='id', tokenize="{TOKENIZER}"

@@ -5,6 +5,11 @@ timeline has not had before: an object's first checkpoint on a timeline is where
 are found. What an object leads to was new no later than the object itself, so a known one is
 not looked into.
 
+Of files, the paths are taken in that a checkpoint added, changed or removed: against the newest
+one before it, on any timeline, that has files of the same directory. So a directory's names are
+listed once, however many sessions work there; and all are compared again when a checkpoint came
+or went that another was compared with.
+
 Which checkpoints are hidden or gone changes by operations alone, and these are logged. If
 something was logged, the checkpoints are listed once more, and timelines on which any came or went
 are walked again from their beginning.
@@ -24,6 +29,7 @@ from hardsave.objects.tree import Ref, Shape, Stored
 from hardsave.objects.types import Types
 from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
+from hardsave.vault.search_files import changed_files
 from hardsave.vault.search_index import Outdated, packed
 from hardsave.vault.search_words import readable
 
@@ -85,7 +91,16 @@ def _settle(context: Context, index: "apsw.Connection", upto: int) -> None:
     for page in _listed(context, upto) if changed else ():
         _walk_all(context, index, [record for record in page if record.timeline in changed])
     if changed:
+        _compare_files_again(context, index, upto)
         _forget_texts(index)
+
+
+def _compare_files_again(context: Context, index: "apsw.Connection", upto: int) -> None:
+    index.execute("DELETE FROM places WHERE field = 'file'")
+    index.execute("DELETE FROM changes")
+    for page in _listed(context, upto):
+        for record, walk in _walks(context, index, page):
+            walk.take_in_files(record)
 
 
 def _forget_texts(index: "apsw.Connection") -> None:
@@ -152,14 +167,22 @@ def _name_forks(context: Context, index: "apsw.Connection") -> None:
 def _walk_all(
     context: Context, index: "apsw.Connection", records: Iterable[CheckpointRecord]
 ) -> None:
+    for record, walk in _walks(context, index, records):
+        walk.take_in(record)
+        walk.take_in_files(record)
+
+
+def _walks(
+    context: Context, index: "apsw.Connection", records: Iterable[CheckpointRecord]
+) -> "Iterator[tuple[CheckpointRecord, _Walk]]":
+    """Those that are not hidden, each with the walk of its timeline."""
     walks: dict[str, _Walk] = {}
     for record in records:
         if record.is_hidden:
             continue
-        walk = walks.get(record.timeline)
-        if walk is None:
-            walk = walks[record.timeline] = _Walk(context, index, record.timeline)
-        walk.take_in(record)
+        if record.timeline not in walks:
+            walks[record.timeline] = _Walk(context, index, record.timeline)
+        yield record, walks[record.timeline]
 
 
 class _Spot(NamedTuple):
@@ -176,6 +199,7 @@ class _Walk:
     """What is new on one timeline."""
 
     def __init__(self, context: Context, index: "apsw.Connection", timeline: str) -> None:
+        self._context = context
         self._objects = context.objects
         self._index = index
         index.execute("INSERT OR IGNORE INTO timelines (name) VALUES (?)", (timeline,))
@@ -200,13 +224,20 @@ class _Walk:
                 if spot.address in self._near:
                     stack += self._inside(spot, record.number)
 
-    def put(self, field: str, path: str, text: str, number: int) -> None:
-        """Remember where a text was first seen; index it if it was never seen at all."""
+    def take_in_files(self, record: CheckpointRecord) -> None:
+        """Put the paths that a checkpoint added, changed or removed."""
+        for path, change in changed_files(self._context, record):
+            text = self.put("file", "", path, record.number)
+            row = (text, self._timeline, record.number, change)
+            self._index.execute("INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?)", row)
+
+    def put(self, field: str, path: str, text: str, number: int) -> int | None:
+        """Remember where a text was first seen; index it if it was never seen at all. Its id."""
         if not text:
-            return
+            return None
         run = self._index.execute
         key = digest(text.encode("utf-8", "surrogatepass"))
-        id = run("SELECT id FROM texts WHERE digest = ?", (key,)).get
+        id: int | None = run("SELECT id FROM texts WHERE digest = ?", (key,)).get
         if id is None:
             row = (key, *packed(text))
             id = run(
@@ -215,6 +246,7 @@ class _Walk:
             run("INSERT INTO words (rowid, text) VALUES (?, ?)", (id, readable(text)))
         place = (id, self._timeline, field, readable(path), number)
         run("INSERT OR IGNORE INTO places VALUES (?, ?, ?, ?, ?)", place)
+        return id
 
     def _is_new(self, address: Hash) -> bool:
         self._index.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (self._timeline, address))

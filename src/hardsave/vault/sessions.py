@@ -1,19 +1,21 @@
 """Several sessions in one workspace: whose changes are whose. Decided over plain data.
 
 A change is what differs between a capture and the one before it in the same workspace, by
-whichever timeline: it counts as made by the timeline that saved it. What an operation brought
-back counts as changed by the operation's timeline, whoever is the next to save it. What was
-saved only because an operation was about to write is nobody's yet: whoever saves it next has
-made it.
+whichever timeline. `authorship` says who made it: by the calls that ran meanwhile, or, where no
+call is known and a program saves by itself, the timeline that saved it. What an operation brought
+back counts as changed by the operation's timeline, also if another one is the next to save it.
+What was saved only because an operation was about to write counts with the capture after it.
 
 Workspaces may lie in each other, saved by different sessions. What one of them has seen of a
 directory counts for all that have it; paths begin with the workspace that they are seen from.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hardsave.objects.hashing import Hash
 from hardsave.tuples import NamedTuple
+from hardsave.vault import authorship
+from hardsave.vault.authorship import NOTHING_SAID, Authors, CallSpan, Saying
 from hardsave.workspace.entries import lies_in
 
 
@@ -23,6 +25,8 @@ class Saved(NamedTuple):
     timeline: str
     snapshot: Hash
     root: bytes = b""
+    saying: Saying = NOTHING_SAID
+    is_claimed: bool = True  # whether a program saved it by itself: then it says who made it
 
 
 class Brought(NamedTuple):
@@ -44,41 +48,66 @@ class Shares(NamedTuple):
 
     mine: frozenset[bytes]
     others: dict[bytes, str]  # which timeline
+    unsure: dict[bytes, "Doubt"]  # what this timeline may have changed, or another
+
+
+class Doubt(NamedTuple):
+    """Why it is not known who has changed a path."""
+
+    timelines: frozenset[str]  # whose calls may have; none: it was changed while no call ran
+    saved_by: str
 
 
 def shares(
-    since: Saved, happened: Sequence[Saved | Brought], timeline: str, changed: Changed
+    since: Saved,
+    happened: Sequence[Saved | Brought],
+    timeline: str,
+    changed: Changed,
+    calls: Sequence[CallSpan] = (),
 ) -> Shares:
     """Look at what happened in the order of commits, from a capture on."""
-    mine: set[bytes] = set()
-    others: dict[bytes, str] = {}
+    mine, others, unsure = set[bytes](), dict[bytes, str](), dict[bytes, Doubt]()
     known = [since]
     brought: list[Brought] = []  # since the last capture
     for each in happened:
         if isinstance(each, Brought):
-            paths = set(each.paths)
+            made = dict.fromkeys(each.paths, Authors(frozenset({each.timeline}), is_known=True))
             brought.append(each)
         else:
-            paths, known = _news(known, each, since.root, changed)
+            news, known = _news(known, each, since.root, changed)
             for one in brought:
-                paths -= _as_brought(one, each, changed)
+                news = {path: news[path] for path in news.keys() - _as_brought(one, each, changed)}
             brought = [one for one in brought if not lies_in(one.root, each.root)]
-        if each.timeline == timeline:
-            mine |= paths
-        else:
-            others.update(dict.fromkeys(paths, each.timeline))
-    return Shares(frozenset(mine), others)
+            made = _made(each, news, calls)
+        for path, (names, is_known) in made.items():
+            if not is_known and (not names or timeline in names):
+                unsure[path] = Doubt(names, each.timeline)
+                continue
+            if timeline in names:
+                mine.add(path)
+            if theirs := sorted(names - {timeline}):
+                others[path] = " or ".join(theirs)
+    unsure = {path: why for path, why in unsure.items() if path not in others}
+    return Shares(frozenset(mine), others, unsure)
+
+
+def _made(
+    each: Saved, news: Mapping[bytes, float], calls: Sequence[CallSpan]
+) -> dict[bytes, Authors]:
+    claimed_by = each.timeline if each.is_claimed else None
+    return authorship.of_capture(news, each.saying, each.snapshot.hex(), calls, claimed_by)
 
 
 def _news(
     known: Sequence[Saved], each: Saved, root: bytes, changed: Changed
-) -> tuple[set[bytes], list[Saved]]:
-    """What a capture has that nobody had seen before, and what is known after it. A directory in
-    the workspace at `root` that nobody had is new; one around it may have been ignored there."""
-    paths, start = _against_wider(known, each, changed)
-    if paths is None:
+) -> tuple[dict[bytes, float], list[Saved]]:
+    """What a capture has that none before had, each path with the moment of the last that had not;
+    and what is known after it. A directory in the workspace at `root` that none had is new; one
+    around it may have been ignored there."""
+    news, start = _against_wider(known, each, changed)
+    if news is None:
         is_new = each.root != root and lies_in(each.root, root)
-        paths = set(changed(None, each) or ()) if is_new else set()
+        news = dict.fromkeys(changed(None, each) or () if is_new else (), 0.0)
     after: list[Saved] = []
     for at, one in enumerate(known):
         if one.root == each.root:
@@ -87,20 +116,21 @@ def _news(
         if found is None:  # each says nothing of it, or only of a part
             after.append(one)
         elif at >= start:
-            paths = {path for path in paths if not lies_in(path, one.root)} | {*found}
-    return paths, [*after, each]
+            news = {path: since for path, since in news.items() if not lies_in(path, one.root)}
+            news |= dict.fromkeys(found, one.saying.moment)
+    return news, [*after, each]
 
 
 def _against_wider(
     known: Sequence[Saved], each: Saved, changed: Changed
-) -> tuple[set[bytes] | None, int]:
+) -> tuple[dict[bytes, float] | None, int]:
     """What differs from the last capture of all that this one is of, if there is any; and from
     where on there are captures of parts."""
     for at in reversed(range(len(known))):
         if lies_in(each.root, known[at].root):
             found = changed(known[at], each)
             if found is not None:
-                return set(found), at + 1
+                return dict.fromkeys(found, known[at].saying.moment), at + 1
     return None, 0
 
 

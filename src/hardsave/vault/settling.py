@@ -13,8 +13,9 @@ from hardsave.vault.place import Place
 
 
 @contextmanager
-def settled(context: Context, place: Place) -> Iterator[Taking]:
-    with taking(context, place) as files:
+def settled(context: Context, place: Place, *, only_looks: bool = False) -> Iterator[Taking]:
+    """`only_looks`: nothing is going to be committed."""
+    with taking(context, place, only_looks=only_looks) as files:
         if place.journal.exists():
             from hardsave.vault.recovering import recover  # most captures find nothing to recover
 

@@ -18,12 +18,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.frames import MAGIC, FrameReader
+from hardsave.progress import Total, meter
 from hardsave.record import Record
 from hardsave.vault import examination, exporting, importing
 from hardsave.vault.context import Context
 from hardsave.vault.scratch import Scratch
 
 PathLike = str | os.PathLike[str]
+
+Read = Callable[[int, int], bytes]
+"""So many bytes of a file, from there."""
 
 
 class Exported(Record):
@@ -67,12 +71,28 @@ def import_file(context: Context, path: PathLike) -> Imported:
     max_value_bytes = context.objects.builder.max_value_bytes
     name = _named(path)
     with _in_our_words(name), _reading(name) as read, Scratch(examination.TABLES) as scratch:
-        reader = FrameReader(read, name)
+        reader = FrameReader(_metered(read, name, "checking"), name)
         examination.Examination(reader, scratch).run(max_value_bytes)
         brought = importing.bring(
-            context, scratch, lambda: FrameReader(read, name), reader.link, max_value_bytes
+            context,
+            scratch,
+            lambda: FrameReader(_metered(read, name, "importing"), name),
+            reader.link,
+            max_value_bytes,
         )
     return Imported(*brought)
+
+
+def _metered(read: Read, path: str, doing: str) -> Read:
+    """The same, and what it has read is counted."""
+    done = meter(doing, total=lambda: Total(bytes=os.stat(path).st_size))
+
+    def counted(size: int, at: int) -> bytes:
+        data = read(size, at)
+        done.add(bytes=len(data))
+        return data
+
+    return counted
 
 
 def _named(path: PathLike) -> str:
@@ -141,7 +161,7 @@ def _sync_folder(path: str) -> None:
 
 
 @contextlib.contextmanager
-def _reading(path: str) -> Iterator[Callable[[int, int], bytes]]:
+def _reading(path: str) -> Iterator[Read]:
     """Read a plain file at any place: so many bytes, from there."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

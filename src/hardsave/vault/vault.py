@@ -290,9 +290,15 @@ class Vault:
         return done
 
     def search(
-        self, text: str, *, timeline: str | None = None, limit: int = 50, after: str | None = None
+        self,
+        text: str,
+        *,
+        timeline: str | Iterable[str] | None = None,
+        limit: int = 50,
+        after: str | None = None,
     ) -> "Page[Hit[Checkpoint]]":
-        """Texts of states, names, descriptions and statuses that have all words of `text`.
+        """Texts of states, names, descriptions and statuses, and paths of files that checkpoints
+        changed, that have all words of `text`; on one timeline, several, or all.
 
         `"a phrase"` stands in quotes, `begin*` means any word that begins so. The best come
         first, and of equals the newest. Each is shown once a timeline, where it first appeared.

@@ -11,6 +11,7 @@ from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.progress import Meter, Total, meter
 from hardsave.record import Record
 from hardsave.stores.base import Query
 from hardsave.timeline.refs import to_text
@@ -40,11 +41,13 @@ def verify(context: Context, one: CheckpointRecord | None) -> Verification:
     count = 0
     context.store.forget()
     if one is None:
+        meter("checking the database")
         faults += context.store.verify()
+    read = meter("verifying", "objects", context.volume if one is None else Total)
     try:
         for record in [one] if one is not None else _all(context, faults):
             count += 1
-            faults += _lasting_faults(context, record, seen)
+            faults += _lasting_faults(context, record, seen, read)
         if one is None:
             faults += _faults_of_log(context)
     except Corrupt as error:
@@ -53,13 +56,13 @@ def verify(context: Context, one: CheckpointRecord | None) -> Verification:
 
 
 def _lasting_faults(
-    context: Context, record: CheckpointRecord | None, seen: set[Hash]
+    context: Context, record: CheckpointRecord | None, seen: set[Hash], read: Meter
 ) -> list[str]:
     """What is wrong with a checkpoint that is as it was, or as it has become meanwhile."""
     store, user = context.store, context.user
     while record is not None:
         fresh: set[Hash] = set()
-        found = [*_faults(context, record, seen, fresh)]
+        found = [*_faults(context, record, seen, fresh, read)]
         now = store.checkpoint(user, record.id) if found else record
         if now == record or (now is None and store.tombstone(user, record.id) is None):
             seen |= fresh
@@ -69,7 +72,7 @@ def _lasting_faults(
 
 
 def _faults(
-    context: Context, record: CheckpointRecord, seen: set[Hash], fresh: set[Hash]
+    context: Context, record: CheckpointRecord, seen: set[Hash], fresh: set[Hash], read: Meter
 ) -> Iterator[str]:
     """What is wrong with one checkpoint. `seen` objects were looked at before, `fresh` ones now."""
     where = f"checkpoint {to_text(record.id)} ({record.timeline}:{record.seq})"
@@ -87,7 +90,7 @@ def _faults(
         for start in range(0, len(wanted), _BATCH):
             batch = wanted[start : start + _BATCH]
             fresh.update(batch)
-            for fault_or_refs in _refs(context, batch):
+            for fault_or_refs in _refs(context, batch, read):
                 if isinstance(fault_or_refs, str):
                     yield f"{where}: {fault_or_refs}"
                 else:
@@ -111,9 +114,10 @@ def _is_accounted_for(context: Context, id: Id) -> bool:
     return store.checkpoint(user, id) is not None or store.tombstone(user, id) is not None
 
 
-def _refs(context: Context, batch: list[Hash]) -> Iterator[str | tuple[Hash, ...]]:
+def _refs(context: Context, batch: list[Hash], read: Meter) -> Iterator[str | tuple[Hash, ...]]:
     """What each object refers to, or what is wrong with it."""
     found = _read(context, batch)
+    read.add(len(batch), sum(len(found[address]) for address in batch if address in found))
     for address in batch:
         try:
             data = envelope.checked(address, found[address])

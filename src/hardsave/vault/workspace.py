@@ -41,6 +41,9 @@ class WorkspaceStatus(Record):
     """From there to the present; everything is `added` if nothing was saved yet."""
     not_captured: tuple[LeftOut, ...]
     git: GitState | None
+    files_id: str = ""
+    """Of the files as they are: the `files.id` of a checkpoint that has the same. Empty if nothing
+    was saved yet."""
 
 
 class Watching(Protocol):
@@ -98,14 +101,15 @@ class Workspace:
         checkpoint; contents that it has read on the way may lie in the store until the next gc."""
         fetch = self._context.objects.fetch
         last = self.last if against is None else self._line(None).get(against)
-        with settled(self._context, self._place) as files:
+        with settled(self._context, self._place, only_looks=True) as files:
             if last is None:
                 return _unsaved(*files.look())
             taken = files.take()
             if not taken.objects:
                 files.done()  # it is what was saved last: the next look may build on this one
             now = Files(taken.address, taken.workspace, fetch, taken.objects)
-            return WorkspaceStatus(last, difference(last.files, now), now.not_captured, now.git)
+            diff = difference(last.files, now)
+            return WorkspaceStatus(last, diff, now.not_captured, now.git, now.id)
 
     def watch(self) -> "AbstractContextManager[Watching]":
         """Watch the directory, for a process that stays.

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,15 @@ def test_two_that_are_unfinished_are_listed() -> None:
     with pytest.raises(Misuse, match=r"2 timelines are unfinished here: 'b', 'a'.*--timeline"):
         current_timeline.timeline(None, lines, HERE)
     assert current_timeline.timeline(None, lines, HERE, reads_only=True) == "b"
+
+
+def test_a_session_that_was_left_before_the_newest_began_is_not_meant() -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    left = standing("left", 2)._replace(updated_at=noon - timedelta(seconds=1))
+    newest = standing("newest", 3)._replace(created_at=noon, updated_at=noon)
+    assert current_timeline.timeline(None, [left, newest], HERE) == "newest"
+    beside = left._replace(updated_at=noon)
+    assert current_timeline.unfinished([beside, newest], HERE) == ["newest", "left"]
 
 
 def test_many_that_are_unfinished_are_counted() -> None:

@@ -13,7 +13,10 @@ from hardsave.cli.render.changed_files import FileStat
 FRAMES = Path(__file__).parent
 STORY = [
     Option("s1", "", "session", Text("fast  Fix the parser"), "", "2m", Text(), "fast"),
-    Option("p1", "chk_1", "prompt", Text("Now make it fast"), ":14", "2m", Text("~2"), "fast"),
+    Option(
+        *("p1", "chk_1", "prompt", Text("Now make it fast"), ":14", "2m", Text("~2"), "fast"),
+        has_steps=True,
+    ),
     Option(
         "t1", "chk_2", "step", Text("Bash(rm src/b.py)"), ":18", "1m", Text("-1"), "rm", under="p1"
     ),
@@ -22,7 +25,10 @@ STORY = [
         mark="@",
         under="p1",
     ),
-    Option("p2", "chk_4", "prompt", Text("Fix the parser"), ":1", "3h", Text("+2 ~11"), "fix"),
+    Option(
+        *("p2", "chk_4", "prompt", Text("Fix the parser"), ":1", "3h", Text("+2 ~11"), "fix"),
+        has_steps=True,
+    ),
     Option("s2", "", "session", Text("docs  Write docs"), "", "2d", Text(), "docs"),
     Option("p3", "chk_5", "prompt", Text("Write docs " * 30), ":1", "2d", Text(), "docs"),
 ]

@@ -17,7 +17,6 @@ from hardsave.timeline.story import Head, Row, Told, tell
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOTHING = Told()
 NAMES = Names(
-    lambda row: f"{row.timeline}:{row.seq}",
     lambda session: Text(f"{session.timeline}  {session.title}"),
     lambda row: row.name != "no-files",
 )
@@ -101,14 +100,27 @@ def test_a_prompt_leads_to_before_its_answer_and_shows_it() -> None:
     option = next(each for each in found.options if each.text.plain == "Fix it")
     moment = found.moments[option.key]
     assert option.id == "chk_3"
-    assert moment.about == "code:1, before this prompt was answered"
-    assert moment.said == (("prompt", "Fix it"), ("answer", "Pushed."))
+    assert moment.way == "before this prompt was answered"
+    assert moment.said == [("prompt", "Fix it"), ("answer", "Pushed.")]
+
+
+def test_a_step_leads_to_after_it_and_shows_what_was_asked_and_said() -> None:
+    rows = two_sessions()
+    rows[4] = rows[4]._replace(said="after Bash")
+    moments = {each.row.id: each for each in rows.listing().moments.values()}
+    assert moments["chk_5"].way == "after this step"
+    assert moments["chk_5"].said == [
+        ("prompt", "Fix it"),
+        ("step", "Bash(git push)"),
+        ("said", "after Bash"),
+    ]
+    assert moments["chk_6"].said == [("prompt", "Fix it"), ("step", "Pushed.")]  # once
 
 
 def test_what_calls_did_outside_since_is_counted_and_other_sessions_are_named() -> None:
     found = two_sessions().listing()
     seen = {
-        moment.about.partition(",")[0]: since(found.story, moment)
+        f"{moment.row.timeline}:{moment.row.seq}": since(found.story, moment)
         for moment in found.moments.values()
     }
     assert seen["code:1"] == Since((("git push", 1),))

@@ -248,6 +248,8 @@ def test_a_store_of_which_only_the_backup_is_left_is_opened(
 def test_two_unfinished_timelines_have_to_be_told_apart(run: Run, session_1: Path) -> None:
     with hardsave.open() as vault:
         vault.timeline("session-2").save({}, workspace=".")
+        vault.timeline("session-1").save_files(".")
+        vault.timeline("session-2").save_files(".")
     for command in ("undo", "save", "rewind @"):
         ran = run(*command.split())
         assert ran.code == 2, command
@@ -260,12 +262,14 @@ def test_two_unfinished_timelines_have_to_be_told_apart(run: Run, session_1: Pat
     assert run("log", "--timeline", "session-2").code == 0
     assert run("log", "--timeline", "session-2").code == 0
     assert run("show", "session-1:2").code == 0  # needs no timeline
-    assert len(run("log", "--all", "--json").data) == 4
+    assert len(run("log", "--all", "--json").data) == 6
 
 
 def test_doctor_says_which_of_two_unfinished_timelines_to_save(run: Run, session_1: Path) -> None:
     with hardsave.open() as vault:
         vault.timeline("the second").save({}, workspace=".")
+        vault.timeline("session-1").save_files(".")
+        vault.timeline("the second").save_files(".")
     save.work(b"nonsense", os.environ)
     found = {each["what"]: each for each in run("doctor", "--json").data}["missed saves"]
     command, _, _ = found["remedy"].partition(";")
@@ -294,9 +298,44 @@ def test_search_finds_and_says_where(run: Run, session_1: Path) -> None:
     assert run("search", "plan", "--timeline", "other", "--json").code == 3
 
 
+def test_a_search_finds_files_by_their_names_and_says_what_became_of_them(
+    run: Run, session_1: Path
+) -> None:
+    (session_1 / "a.txt").unlink()
+    run("save", "--timeline", "session-1")
+    lines = run("search", "a.txt").out.splitlines()
+    assert lines[0] == "session-1"
+    assert lines[1].split() == ["session-1:1", "…", ":4", "now", "-", "file", "a.txt"]
+    (hit,) = run("search", "a.txt", "--json").data["hits"]
+    assert (hit["field"], hit["path"], hit["change"]) == ("file", "a.txt", "removed")
+    assert (hit["checkpoint"]["seq"], hit["newest"]["seq"]) == (1, 4)
+
+
+def test_a_search_is_about_the_sessions_of_this_directory_unless_all_is_asked_for(
+    run: Run, session_1: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with hardsave.open() as vault:
+        vault.timeline("here").save({"messages": talk("a plan, too")}, workspace=".")
+        vault.timeline("there").save(
+            {"messages": talk("their plan")}, workspace=tmp_path / "elsewhere"
+        )
+
+    def found(*given: str) -> set[str]:
+        return {hit["timeline"] for hit in run("search", "plan", *given, "--json").data["hits"]}
+
+    assert found() == {"session-1", "here"}
+    assert found("--all") == {"session-1", "here", "there"}
+    assert found("--timeline", "there") == {"there"}
+    assert run("search", "their").out == ""
+    assert "--all searches other directories" in run("search", "their").err
+    assert run("search", "plan", "--all", "--timeline", "here").code == 2
+
+
 def test_timelines_lists_them(run: Run, session_1: Path) -> None:
     ran = run("timelines")
-    assert ran.out.split()[:4] == ["session-1", "3", "checkpoints", "running"]
+    assert ran.out.split()[:3] == ["session-1", "3", "checkpoints"]
+    assert ran.out.split()[-1] == "running"
     assert run("timelines", "--json").data[0]["head"]["seq"] == 3
 
 

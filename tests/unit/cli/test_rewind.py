@@ -184,6 +184,7 @@ def test_another_session_in_the_same_place_is_a_conflict_with_its_way_out(
 def test_a_ref_says_which_of_two_unfinished_timelines_is_meant(run: Run, session_1: Path) -> None:
     with hardsave.open() as vault:
         vault.timeline("session-2").save({}, workspace=".")
+        vault.timeline("session-1").save_files(".")
     assert run("rewind", "@~1", "--yes").code == 2
     assert (
         run("rewind", "session-1:2", "--state", "--yes", "--json").data["timeline"] == "session-1"
@@ -221,7 +222,7 @@ def test_undo_and_redo_say_what_became_of_files(run: Run, session_1: Path) -> No
     told = run("undo", "--timeline", "session-1").out
     assert "files: 1 created, 1 kept" in told
     assert "    + b.txt" in told
-    assert "    ! a.txt  left as it is: timeline 'other' has saved a change of it" in told
+    assert "    ! a.txt  left as it is: timeline 'other' has changed it" in told
     assert files(session_1)["a.txt"] == "theirs"
     assert run("redo", "--timeline", "session-1", "--json").data["files"]["removed"] == ["b.txt"]
     run("rewind", "@~1", "--state", "--yes", "--timeline", "session-1")

@@ -397,7 +397,7 @@ def test_a_guard_leaves_what_another_session_did(manager: CheckpointManager, pro
         asyncio.run(work())
     assert (project / "app.ts").read_text() == "one\n"
     assert (project / "theirs.ts").read_text() == "theirs"
-    said = "not taken back by the guard: theirs.ts: timeline 'other' has saved a change of it"
+    said = "not taken back by the guard: theirs.ts: timeline 'other' has changed it"
     assert raised.value.__notes__ == [said]
     failed = manager.vault.timeline("checkpoints").checkpoints(limit=1)[0]
     assert (failed.status, failed.description) == ("failed", "ValueError: half done")

@@ -139,7 +139,7 @@ def test_what_another_session_saved_meanwhile_stays_and_is_told(
     with pytest.raises(Risky) as raised, caplog.at_level("WARNING"):
         work()
     assert (ready.read("theirs"), ready.read("a.txt")) == ("t", "one")
-    said = "not taken back by the guard: 'theirs': timeline 'other' has saved a change of it"
+    said = "not taken back by the guard: 'theirs': timeline 'other' has changed it"
     assert raised.value.__notes__ == [said]
     assert caplog.messages == [said]
 

@@ -426,7 +426,7 @@ def test_what_another_session_was_the_first_to_save_is_kept_and_told(
     assert done.files is not None
     (kept,) = done.files.kept
     assert kept.path == "mine"
-    assert kept.reason == "timeline 'other' has saved a change of it"  # who made it is not known
+    assert kept.reason == "timeline 'other' has changed it"  # who made it is not known
     assert desk.line.load() == {"turn": 0}
     desk.line.undo()
     assert desk.line.load() == {"turn": 1}

@@ -2,8 +2,10 @@
 
 import dataclasses
 import enum
+import os
 import random
 import re
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -458,3 +460,93 @@ def test_what_was_rewound_over_is_still_found(vault: Vault, line: Timeline) -> N
     line.save({"note": "third"})
     assert where(vault, "abandoned") == [("main", 2, "note")]
     assert where(vault, "third") == [("main", 3, "note")]
+
+
+# Names of files
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "parser.py").write_text("one")
+    (folder / "notes.md").write_text("about the parser")
+    return folder
+
+
+def files(vault: Vault, text: str, **options: Any) -> list[tuple[str, str, int, int, str | None]]:
+    """(timeline, path, first and newest number, what became of it) of every file."""
+    return [
+        (hit.timeline, hit.path, hit.checkpoint.seq, hit.newest.seq, hit.change)
+        for hit in vault.search(text, **options)
+        if hit.newest is not None
+    ]
+
+
+def test_a_file_is_found_by_its_name_where_it_changed(
+    vault: Vault, line: Timeline, work: Path
+) -> None:
+    line.save({}, workspace=work)
+    (work / "src" / "parser.py").write_text("two")
+    line.save({}, workspace=work)
+    line.save({"said": "nothing of it"}, workspace=work)
+    (work / "src" / "parser.py").unlink()
+    line.save({}, workspace=work)
+    line.save({})
+    assert files(vault, "parser") == [("main", "src/parser.py", 1, 4, "removed")]
+    assert files(vault, "parser.py") == files(vault, "src/pars*") == files(vault, "parser")
+    assert files(vault, "md") == [("main", "notes.md", 1, 1, "added")]
+    assert not vault.search("about"), "what is in it is not searched"
+    (hit,) = vault.search("parser")
+    assert (hit.field, hit.snippet, hit.marks) == ("file", "src/parser.py", ((4, 10),))
+
+
+def test_the_files_of_a_directory_are_listed_once_for_all_its_sessions(
+    vault: Vault, work: Path
+) -> None:
+    vault.timeline("first").save({}, workspace=work)
+    for number in range(5):
+        vault.timeline(f"other-{number}").save({}, workspace=work)
+    assert files(vault, "notes.md") == [("first", "notes.md", 1, 1, "added")]
+    assert rows(vault, "changes") == 2
+    (work / "notes.md").write_text("two")
+    vault.timeline("other-3").save({}, workspace=work)
+    found = files(vault, "notes.md")
+    assert {*found} == {
+        ("first", "notes.md", 1, 1, "added"),
+        ("other-3", "notes.md", 2, 2, "changed"),
+    }
+
+
+def test_a_file_is_still_found_when_the_session_that_brought_it_is_deleted(
+    vault: Vault, work: Path
+) -> None:
+    vault.timeline("first").save({}, workspace=work)
+    vault.timeline("other").save({}, workspace=work)
+    assert files(vault, "notes.md") == [("first", "notes.md", 1, 1, "added")]
+    vault.timeline("first").delete()
+    assert files(vault, "notes.md") == [("other", "notes.md", 1, 1, "added")]
+    vault.undo()
+    assert files(vault, "notes.md") == [("first", "notes.md", 1, 1, "added")]
+
+
+def test_names_that_are_no_text_are_found_by_what_is_text_in_them(
+    vault: Vault, line: Timeline, work: Path
+) -> None:
+    for name in (b"caf\xe9 menu.txt", "メニュー.txt".encode()):
+        (Path(os.fsdecode(os.fsencode(work) + b"/" + name))).write_text("x")
+    line.save({}, workspace=work)
+    assert len(files(vault, "menu")) == 1
+    assert files(vault, "ニュ") == [("main", "メニュー.txt", 1, 1, "added")]
+
+
+def test_a_search_may_be_about_some_timelines(vault: Vault) -> None:
+    for name in ("a", "b", "c"):
+        vault.timeline(name).save({"said": "word"})
+    assert {hit.timeline for hit in vault.search("word", timeline=["a", "c"])} == {"a", "c"}
+    assert [hit.timeline for hit in vault.search("word", timeline="b")] == ["b"]
+    assert not vault.search("word", timeline=[])
+    wrong: Any = 7
+    for names in (wrong, [wrong], ["a:b"]):
+        with pytest.raises(Misuse):
+            vault.search("word", timeline=names)

@@ -17,7 +17,7 @@ from hardsave.workspace.restore.plan import Plan, plan
 from hardsave.workspace.restore.steps import Restored
 from hardsave.workspace.scan import cache as caches
 from hardsave.workspace.scan.cache import NO_STAMP, STAMP_BYTES, Cache, CachedDirectory
-from hardsave.workspace.scan.capture_policy import DEFAULT, Policy
+from hardsave.workspace.scan.capture_policy import DEFAULT_POLICY, Policy
 from hardsave.workspace.scan.changed_paths import Changed
 from hardsave.workspace.scan.result import Scan
 from hardsave.workspace.scan.scanner import scan
@@ -85,7 +85,7 @@ class Room:
         self,
         *,
         tracked: frozenset[bytes] = frozenset(),
-        policy: Policy = DEFAULT,
+        policy: Policy = DEFAULT_POLICY,
     ) -> Snapshot:
         """With the cache of the last one, as a process that starts anew would have it."""
         with self._frozen():
@@ -169,7 +169,7 @@ class Room:
         return found
 
     def anew(
-        self, *, tracked: frozenset[bytes] = frozenset(), policy: Policy = DEFAULT
+        self, *, tracked: frozenset[bytes] = frozenset(), policy: Policy = DEFAULT_POLICY
     ) -> Snapshot:
         """Without any cache: what a snapshot must be equal to."""
         room = _with_objects(self.root, self.objects)

@@ -26,7 +26,7 @@ def delete(session: Session, ref: str) -> None:
     gone = session.vault.delete(session.find(ref).id)
     session.out.result(
         lambda: {"deleted": json_data.checkpoint(gone)},
-        lambda: [f"deleted {wording.shown(gone.timeline)}:{gone.seq}"],
+        lambda: [f"deleted {wording.shown(session.shown_name(gone.timeline))}:{gone.seq}"],
     )
     session.hint_undo(gone.timeline)
 

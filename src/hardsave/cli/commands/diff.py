@@ -9,7 +9,7 @@ import click
 from hardsave import Checkpoint
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import changed_files, json_data, wording
+from hardsave.cli.render import changed_files, json_data, refs, wording
 from hardsave.cli.render.changed_files import FileStat, Side
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
@@ -188,7 +188,7 @@ def _state_data(found: Diff) -> dict[str, Any]:
 def _with_files(one: Checkpoint) -> Checkpoint:
     if one.files is None:
         raise NotFound(
-            f"checkpoint {one.timeline}:{one.seq} was saved without files; choose one that has "
+            f"checkpoint {refs.ref(one)} was saved without files; choose one that has "
             "some: hardsave log"
         )
     return one

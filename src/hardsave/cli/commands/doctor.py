@@ -111,7 +111,7 @@ def _newest(what: str, session: Session) -> Finding:
     last = max(newest, key=lambda each: record_of(each).number)
     checked = session.vault.store.verify(last.id)
     if checked.ok:
-        message = f"{last.timeline}:{last.seq} is sound, {wording.count(checked.objects, 'object')}"
+        message = f"{session.ref(last)} is sound, {wording.count(checked.objects, 'object')}"
         return Finding(what, "ok", message, "")
     return Finding(
         what, "failure", checked.faults[0], "hardsave store verify, then hardsave store repair"

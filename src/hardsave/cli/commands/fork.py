@@ -78,7 +78,7 @@ def _lines(name: str, source: Checkpoint, path: str | None) -> "Iterator[Text]":
     from hardsave.cli.render import draw
 
     where = f", its files are in {wording.shown(path)}" if path else ""
-    yield draw.line("forked ", (wording.shown(name), "name"), " from ", draw.ref(source), where)
+    yield draw.line("forked ", draw.timeline(name), " from ", draw.ref(source), where)
 
 
 COMMANDS = {"fork": fork}

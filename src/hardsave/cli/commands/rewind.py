@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hardsave import Checkpoint, Rewind, Timeline, config
-from hardsave.cli import going_on
+from hardsave.cli import going_on, past
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, rewind_plan, times, wording
+from hardsave.cli.render import json_data, rewind_plan, wording
 from hardsave.cli.render.rewind_plan import RewindOptions
 from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
@@ -50,7 +50,7 @@ _NAMED = 20  # paths that a message names
     type=click.Path(),
     help="Only this file or directory, seen from here; repeatable.",
 )
-@click.option("--mine", is_flag=True, help="Only what this timeline saved first.")
+@click.option("--mine", is_flag=True, help="Only what this session has changed.")
 @click.option("--everyone", is_flag=True, help="What other timelines did, too.")
 @click.option(
     "--into",
@@ -95,6 +95,8 @@ def rewind(
         resume = resume or action == "go on"
         yes = yes or action == "go on"  # the list has shown what happens
     target = _target(session, ref, status, before)
+    if ref is None:
+        options = past.whole_directory(session, options, target)
     line, options = _where(session, target, options)
     plan = line.rewind(target.id, **options.asked(), dry_run=True)
     if not options.does_something(plan):
@@ -132,7 +134,7 @@ def _explain_interruption(session: Session, plan: Rewind) -> Iterator[None]:
         with suppress(HardsaveError):
             head = session.vault.timeline(plan.timeline).head
             if head is not None and head not in (plan.before, plan.target):
-                saved, target = (f"{one.timeline}:{one.seq}" for one in (head, plan.target))
+                saved, target = (session.ref(one) for one in (head, plan.target))
                 session.out.say(
                     f"not rewound; what was there is saved as {saved}, which @ means by now. This "
                     f"was to go to {target}"
@@ -191,7 +193,7 @@ def _newer_files(session: Session, plan: Rewind, options: RewindOptions) -> Iter
         return
     older_state = Summaries(session.vault).older_state(plan.target)
     if older_state is not None:
-        where = wording.shown(f"{older_state.timeline}:{older_state.seq}")
+        where = wording.shown(session.ref(older_state))
         yield f"what was said goes back to {where}; the files are newer, perhaps half done"
 
 
@@ -331,9 +333,7 @@ def _target(
         if status is not None or before is not None:
             raise Misuse("give a REF, or --status and --before, not both")
         return session.look_up(ref)  # --timeline says which timeline goes there
-    moment = None if before is None else times.moment(before, session.now)
-    found = session.line.rewind(status=status, before=moment, what="state", dry_run=True)
-    return found.target
+    return past.target(session, status, before)
 
 
 def _timeline_of(session: Session, target: Checkpoint) -> Timeline:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint
+from hardsave.cli import current_timeline
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import json_data, times, wording
+from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.text import Text
 
     from hardsave.page import Page
     from hardsave.vault.search import Hit
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     "search",
     examples="""
         hardsave search parser
-        hardsave search '"off by one"'
+        hardsave search parser.py
+        hardsave search '"off by one"' --all
         hardsave search 'refactor*' --timeline session-1 -n 5
     """,
     takes=ON_A_TIMELINE,
@@ -31,27 +32,39 @@ if TYPE_CHECKING:
 @click.argument("text")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @click.option("--after", metavar="CURSOR", help="Go on behind a page: its 'next' in --json.")
-def search(session: Session, text: str, limit: int, after: str | None) -> None:
-    """Find words in what was said and saved, files apart.
+@click.option("--all", "everything", is_flag=True, help="All timelines, of all directories.")
+def search(session: Session, text: str, limit: int, after: str | None, *, everything: bool) -> None:
+    """Find words in what was said and saved, and in file names.
 
     All words must be there; "a phrase" stands in quotes, begin* means any word that begins so.
-    Looks at states, names, descriptions and statuses, on all timelines of the store or the one
-    that is given.
+    Looks at states, names, descriptions and statuses, and at the paths of files that were added
+    (+), changed (~) or removed (-), in all sessions of this directory.
     When a text came into a file is found by: hardsave bisect A B -- sh -c '! grep -q TEXT FILE'
     """
+    session.reads_only = True
+    if everything:
+        session.refuse_timeline(beside="--all")
     with session.out.busy("searching"):
-        found = session.vault.search(
-            text, timeline=session.timeline_given, limit=limit, after=after
-        )
+        chosen = None if everything else _chosen(session)
+        found = session.vault.search(text, timeline=chosen, limit=limit, after=after)
     session.out.result(
         lambda: {"hits": [_data(hit) for hit in found], "next": found.next},
         lambda: _lines(session, found),
         paged=True,
     )
     if not found:
-        session.out.say(f"nothing has {text!r} in it; files are not searched")
+        where = "; --all searches other directories, too" if chosen is not None else ""
+        session.out.say(f"nothing has {text!r} in it; contents of files are not searched{where}")
     elif found.next is not None:
         session.out.say(f"these are the best {limit}; -n {limit * 4} shows more")
+
+
+def _chosen(session: Session) -> list[str]:
+    """The timelines that a search is about."""
+    if (given := session.timeline_given) is not None:
+        return [given]
+    here = current_timeline.of_directory(session.all_timelines, session.directory)
+    return [each.name for each in here]
 
 
 def _data(hit: "Hit[Checkpoint]") -> dict[str, Any]:
@@ -63,31 +76,16 @@ def _data(hit: "Hit[Checkpoint]") -> dict[str, Any]:
         "snippet": hit.snippet,
         "marks": [list(mark) for mark in hit.marks],
         "score": hit.score,
+        "newest": None if hit.newest is None else json_data.checkpoint(hit.newest),
+        "change": hit.change,
     }
 
 
 def _lines(session: Session, found: "Page[Hit[Checkpoint]]") -> "Iterator[RenderableType]":
-    from rich.text import Text
+    from hardsave.cli.render import hits
 
-    from hardsave.cli.render import draw
-
-    for hit in found:
-        where = hit.path or hit.field
-        age = times.ago(hit.checkpoint.created_at, session.now)
-        yield draw.line(draw.ref(hit.checkpoint), (f"  {age}  {wording.shown(where)}", "quiet"))
-        yield draw.Hanging(Text("    "), _snippet(hit))
-
-
-def _snippet(hit: "Hit[Checkpoint]") -> "Text":
-    from rich.text import Text
-
-    text = Text()
-    at = 0
-    for start, end in hit.marks:
-        text.append(wording.line(f"|{hit.snippet[at:start]}|")[1:-1])
-        text.append(wording.line(hit.snippet[start:end]), style="found")
-        at = end
-    return text.append(wording.line(f"|{hit.snippet[at:]}|")[1:-1])
+    titles = {hit.timeline: session.vault.timeline(hit.timeline).title for hit in found}
+    yield from hits.drawn(found, titles, session.now)
 
 
 COMMANDS = {"search": search}

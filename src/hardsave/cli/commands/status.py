@@ -64,7 +64,7 @@ def _hint(session: Session, found: "WorkspaceStatus") -> None:
         session.out.say(session.saved_above or session.deleted_hint() or nothing)
     elif found.files:
         own = session.timeline_option
-        back = "@" if found.last == session.line.head else f"{found.last.timeline}:{found.last.seq}"
+        back = "@" if found.last == session.line.head else session.ref(found.last)
         session.out.hint("save it with", "save", *own)
         session.out.hint("take it back with", "rewind", back, "--files", *own)
 
@@ -78,7 +78,7 @@ def _lines(
     yield from draw.fields(
         {
             "workspace": str(session.directory),
-            "timeline": session.line.name,
+            "timeline": session.shown_name(session.line.name),
             "head": None if head is None else _said(session, head),
             "files": None if last is None or last == head else _said(session, last),
             "git": None if found.git is None else found.git.branch or "detached HEAD",

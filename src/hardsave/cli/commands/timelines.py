@@ -1,10 +1,12 @@
 """`hardsave timelines …`: list, delete and clear them."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hardsave import Timeline
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import json_data, times, wording
+from hardsave.cli.current_timeline import TimelineState
+from hardsave.cli.moments import agent_of
+from hardsave.cli.render import json_data, wording
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -19,43 +21,66 @@ if TYPE_CHECKING:
     """,
 )
 def list_(session: Session) -> None:
-    """List the timelines."""
-    found = list(session.vault.timelines())
-    session.out.result(lambda: [_data(each) for each in found], lambda: _lines(session, found))
+    """List sessions and other timelines, the last updated first."""
+    found = sorted(session.all_timelines, key=lambda each: (each.updated_at, each.name))[::-1]
+    session.out.result(
+        lambda: [_data(session, each) for each in found], lambda: _lines(session, found)
+    )
     if not found:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
         session.out.say(session.deleted_hint() or session.saved_above or nothing)
 
 
-def _data(line: Timeline) -> dict[str, Any]:
-    head = line.head
+def _data(session: Session, line: TimelineState) -> dict[str, Any]:
+    handle = session.vault.timeline(line.name)
+    head = handle.head
     return {
         "name": line.name,
-        "checkpoints": len(line),
+        "short_name": session.shown_name(line.name),
+        "title": line.title,
+        "agent": agent_of(line.name),
+        "updated_at": line.updated_at.isoformat(),
+        "checkpoints": len(handle),
         "head": None if head is None else json_data.checkpoint(head),
     }
 
 
-def _lines(session: Session, found: list[Timeline]) -> "list[Text]":
+def _lines(session: Session, found: Sequence[TimelineState]) -> "list[Text]":
     from rich.text import Text
 
-    from hardsave.cli.render import draw
+    from hardsave.cli.render import draw, rows
 
-    rows = []
-    for line in found:
-        head = line.head
-        rows.append(
-            (
-                Text(wording.shown(line.name), style="name"),
-                Text(wording.count(len(line), "checkpoint")),
-                Text("" if head is None else wording.shown(head.status)),
-                Text("" if head is None else times.ago(head.created_at, session.now), "quiet"),
-                Text("")
-                if head is None or head.files is None
-                else Text(wording.shown(head.files.workspace)),
-            )
+    width = session.out.console.width
+    here = str(session.directory)
+    lines = [
+        (
+            draw.timeline(each.name),
+            Text(agent_of(each.name)),
+            _size(each, is_wide=width >= rows.WIDE),
+            rows.age(each.updated_at, session.now, width),
+            Text(wording.shown(each.status)),
+            _title(each, here),
         )
-    return draw.columns(rows)
+        for each in found
+    ]
+    return draw.columns(lines)
+
+
+def _size(line: TimelineState, *, is_wide: bool) -> "Text":
+    from rich.text import Text
+
+    text = wording.count(line.seq, "checkpoint") if is_wide else f"{line.seq:,}"
+    return Text(text, style="quiet")
+
+
+def _title(line: TimelineState, here: str) -> "Text":
+    """Its first prompt; and where it is about, if that is not here."""
+    from rich.text import Text
+
+    text = Text(wording.line(line.title))
+    if line.workspace not in (None, here):
+        text.append("  " if text else "").append(wording.shown(line.workspace or ""), style="quiet")
+    return text
 
 
 @command(
@@ -96,10 +121,14 @@ def clear(session: Session) -> None:
 def _removed(session: Session, name: str, count: int, what: str) -> None:
     session.out.result(
         lambda: {"timeline": name, "checkpoints": count},
-        lambda: [f"{what} {wording.shown(name)}: {wording.count(count, 'checkpoint')}"],
+        lambda: [f"{what} {_named(session, name)}: {wording.count(count, 'checkpoint')}"],
     )
     if count:
         session.hint_undo(name)
+
+
+def _named(session: Session, name: str) -> str:
+    return wording.shown(session.shown_name(name))
 
 
 COMMANDS = {"list": list_, "delete": delete, "clear": clear}

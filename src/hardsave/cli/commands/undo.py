@@ -10,7 +10,7 @@ from hardsave import Operation
 from hardsave.cli import going_on
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, times, wording
+from hardsave.cli.render import json_data, refs, times, wording
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.timeline.refs import to_text
@@ -155,7 +155,7 @@ def _answer(session: Session, done: Operation, said: str, back: "Resumption | No
 def _done(done: Operation, head: Any, said: str) -> "Iterator[Text]":
     from hardsave.cli.render import draw
 
-    where = (f" on {wording.shown(done.timeline)}", "name") if done.timeline else ""
+    where = draw.line(" on ", draw.timeline(done.timeline)) if done.timeline else ""
     now = draw.line("; its head is ", draw.ref(head)) if head is not None else ""
     yield draw.line(said, where, now)
     if done.files is not None and (done.files or done.files.kept):
@@ -172,7 +172,7 @@ def _lines(session: Session, found: list[Operation]) -> "list[Text]":
         (
             Text(times.ago(each.created_at, session.now), style="quiet"),
             Text(each.kind, style="name"),
-            Text(wording.shown(each.timeline or "")),
+            Text(wording.shown(refs.timeline(each.timeline or ""))),
             Text("undone" if each.is_undone else "", style="warning"),
             Text(_about(session, each), style="quiet"),
         )
@@ -195,7 +195,7 @@ def _ref(session: Session, id: bytes) -> str:
         found = session.vault.get(to_text(id))
     except NotFound:  # gone for good, or deleted, and then this may be what brings it back
         return f"{to_text(id)}, which is not there now"
-    return f"{found.timeline}:{found.seq}"
+    return session.ref(found)
 
 
 COMMANDS = {"undo": undo, "redo": redo}

@@ -9,7 +9,7 @@ from hardsave.cli.moments import Moments
 from hardsave.cli.picker import preview, screen
 from hardsave.cli.picker.background import Latest, Pages
 from hardsave.cli.picker.frame import Facts, Preview
-from hardsave.cli.picker.options import Listing, Names, listing, since
+from hardsave.cli.picker.options import Listing, Names, Since, listing, since
 from hardsave.cli.picker.preview import Planner
 from hardsave.cli.picker.state import Chosen, Picker, What, begun, with_options
 from hardsave.cli.render import wording
@@ -56,7 +56,6 @@ def _pages(session: Session, moments: Moments) -> Iterator[Listing]:
     """All that was read so far, again and again with more of it. Each page is as large as all
     before it, because the story is told anew with each."""
     names = Names(
-        session.ref,
         lambda one: _title(session, one),
         lambda row: record_of(moments.checkpoints[row.id]).snapshot is not None,
     )
@@ -83,6 +82,7 @@ class Feed:
     ) -> None:
         self._session = session
         self._listing = first
+        self._since: dict[str, Since] = {}  # by the keys of rows; what is read later is older
         self._pages = Pages(pages)
         self._plan = plan
         self._looking: Latest[Key, Facts | list[Text]] = Latest(self._looked)
@@ -109,11 +109,19 @@ class Feed:
             found = self._looking.ask(("diff", option.id, what))
             return picker._replace(diff=found if isinstance(found, list) else None), Preview()
         facts = self._looking.ask(("facts", option.id, what))
-        moment = self._listing.moments[option.key]
-        happened = since(self._listing.story, moment)
-        lines = tuple(preview.notes(happened, self._session.shown_name, what))
-        known = facts if isinstance(facts, Facts) else None
-        return picker, Preview(moment.about, moment.said, lines, known)
+        known = self._known(option.key, what)
+        return picker, known._replace(facts=facts if isinstance(facts, Facts) else None)
+
+    def _known(self, key: str, what: What) -> Preview:
+        """What is known of a row without a look at the disk."""
+        moment = self._listing.moments[key]
+        happened = self._since.get(key) or since(self._listing.story, moment)
+        self._since[key] = happened
+        return Preview(
+            f"{self._session.ref(moment.row)}, {moment.way}",
+            moment.said,
+            tuple(preview.notes(happened, self._session.shown_name, what)),
+        )
 
     def _looked(self, key: Key) -> Facts | list[Text]:
         kind, id, what = key

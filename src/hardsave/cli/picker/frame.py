@@ -153,8 +153,10 @@ def _right(cell: Text, size: int) -> Text:
 def _lead(option: Option, *, is_open: bool) -> str:
     if option.level == "session":
         return "  "
-    fold = {"prompt": "▾ " if is_open else "▸ ", "step": "  "}[option.level]
-    return f"  {option.mark} {fold if option.level == 'prompt' or option.under else ''}"
+    arrow = "" if option.level == "step" and not option.under else "  "
+    if option.has_steps:
+        arrow = "▾ " if is_open else "▸ "
+    return f"  {option.mark} {arrow}"
 
 
 # The preview

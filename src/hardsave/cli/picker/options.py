@@ -16,16 +16,29 @@ from hardsave.tuples import NamedTuple
 class Moment(NamedTuple):
     """What is known of a row before anything is read for it."""
 
-    about: str  # where choosing it leads
-    said: tuple[tuple[str, str], ...]  # prompt, step, answer
-    timeline: str
-    number: int  # of the commit that it goes back to
+    row: Row  # that it goes back to
+    prompt: Prompt
+    step: Step | None = None  # None: the prompt itself
+
+    @property
+    def way(self) -> str:
+        """Where choosing it leads."""
+        return "before this prompt was answered" if self.step is None else "after this step"
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        """What was asked, what was done, and what was said then; each with what it is."""
+        if self.step is None:
+            found = {"prompt": self.prompt.text, "answer": _answer(self.prompt)}
+        else:
+            asked, done, said = self.prompt.text, self.step.text, self.row.said
+            found = {"prompt": asked, "step": done, "said": "" if said in (asked, done) else said}
+        return [(label, text) for label, text in found.items() if text]
 
 
 class Names(NamedTuple):
     """What rows need that no story has."""
 
-    ref: Callable[[Row], str]  # a checkpoint as it is typed
     title: Callable[[Session], Text]
     has_files: Callable[[Row], bool]
 
@@ -90,13 +103,10 @@ class _Making:
                 _searched(prompt.text, f":{before.seq}"),
                 self._names.has_files(before),
                 mark=_mark(prompt),
+                has_steps=bool(prompt.steps),
             )
         )
-        said = [("prompt", prompt.text)]
-        if answer := _answer(prompt):
-            said.append(("answer", answer))
-        about = f"{self._names.ref(before)}, before this prompt was answered"
-        self.moments[key] = Moment(about, tuple(said), prompt.timeline, before.number)
+        self.moments[key] = Moment(before, prompt)
 
     def _add_step(self, step: Step, prompt: Prompt, under: str) -> None:
         row, text = step.newest, rows.step_text(step)
@@ -122,8 +132,7 @@ class _Making:
                 under=under,
             )
         )
-        about = f"{self._names.ref(row)}, after this step"
-        self.moments[row.id] = Moment(about, tuple(_said(step, prompt)), row.timeline, row.number)
+        self.moments[row.id] = Moment(row, prompt, step)
 
 
 _LONGEST = 300  # characters of a row; terminals are cut to what they show
@@ -132,17 +141,6 @@ _LONGEST = 300  # characters of a row; terminals are cut to what they show
 def _mark(prompt: Prompt) -> str:
     """Where a session stands, and what a rewind left behind; prompts are known by their arrow."""
     return rows.HEAD if prompt.is_head else rows.LEFT if prompt.is_left else " "
-
-
-def _said(step: Step, prompt: Prompt) -> Iterator[tuple[str, str]]:
-    """What was asked, what was done, and what was said then."""
-    said = step.newest.said
-    if prompt.text:
-        yield "prompt", prompt.text
-    if step.text:
-        yield "step", step.text
-    if said and said not in (prompt.text, step.text):
-        yield "said", said
 
 
 def _answer(prompt: Prompt) -> str:
@@ -158,10 +156,10 @@ def since(story: Story, moment: Moment) -> Since:
     """What has happened after a moment, of all that was read: that is all that is newer."""
     outside: Counter[str] = Counter()
     others: dict[str, None] = {}
-    for row, phrases, files in _newer(story, moment.number):
+    for row, phrases, files in _newer(story, moment.row.number):
         outside.update(phrases)
         has_changed = any(number for sign, number in (files or {}).items() if sign)
-        if row.timeline != moment.timeline and has_changed:
+        if row.timeline != moment.row.timeline and has_changed:
             others[row.timeline] = None
     return Since(tuple(outside.items()), tuple(others))
 

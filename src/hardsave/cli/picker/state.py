@@ -37,6 +37,7 @@ class Option(NamedTuple):
     has_files: bool = True
     mark: str = " "
     under: str = ""  # the key of the prompt that a step belongs to
+    has_steps: bool = False  # of a prompt
 
 
 class Size(NamedTuple):

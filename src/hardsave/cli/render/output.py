@@ -7,20 +7,17 @@ is loaded when the first line is printed, so `--json` and `--help` do not pay fo
 import json
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hardsave.cli.hints import PROGRAM, Invocation
-from hardsave.cli.render import pager, wording
+from hardsave.cli.render import pager, progress_line, wording
 from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-BUSY_AFTER_SECONDS = 0.4
 
 Lines = Iterable["RenderableType"]
 
@@ -31,6 +28,7 @@ class Output:
     def __init__(self, *, as_json: bool, invocation: Invocation) -> None:
         self.as_json = as_json
         self._invocation = invocation
+        self._progress: progress_line.ProgressLine | None = None
 
     @property
     def is_terminal(self) -> bool:
@@ -82,6 +80,8 @@ class Output:
     def say(self, *lines: "RenderableType") -> None:
         """A message to the user; programs that read JSON do not need it."""
         if not self.as_json:
+            if self._progress is not None:
+                self._progress.clear()
             for line in lines:
                 if isinstance(line, str):
                     self._say(self.in_context(line), whole=PROGRAM in line)
@@ -136,19 +136,16 @@ class Output:
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Shows that something goes on, on a terminal, if it takes a while."""
-        if self.as_json or not sys.stderr.isatty():
+        """Shows on a terminal how far something has come, if it takes a while."""
+        if self.as_json or not progress_line.is_possible(sys.stderr):
             yield
             return
-        status = self.messages.status(what)
-        timer = threading.Timer(BUSY_AFTER_SECONDS, status.start)
-        timer.start()
+        self._progress = progress_line.ProgressLine(what, sys.stderr)
         try:
-            yield
+            with self._progress.shown():
+                yield
         finally:
-            timer.cancel()
-            timer.join()  # else it could begin after it was ended
-            status.stop()
+            self._progress = None
 
 
 def _put(console: "Console", line: "RenderableType") -> None:

@@ -61,7 +61,7 @@ def plan_lines(plan: Rewind, options: RewindOptions, now: datetime) -> "Iterator
 
     name = (f" {wording.shown(plan.target.name)}", "name") if plan.target.name else ""
     age = (f"  {times.ago(plan.target.created_at, now)}", "quiet")
-    line = (wording.shown(plan.timeline), "name")
+    line = draw.timeline(plan.timeline)
     yield draw.line("rewind ", line, " to ", draw.ref(plan.target), name, age)
     if options.moves_head(plan):
         yield draw.line(("  state  ", "quiet"), state_change(plan))
@@ -100,7 +100,7 @@ def done_lines(done: Rewind, options: RewindOptions) -> "Iterator[Text]":
 
     where = draw.ref(done.target)
     if options.moves_head(done):
-        yield draw.line("rewound ", (wording.shown(done.timeline), "name"), " to ", where)
+        yield draw.line("rewound ", draw.timeline(done.timeline), " to ", where)
     if done.files is not None and (done.files or done.files.kept):
         yield draw.line("files as of ", where, f": {done.files}")
         yield from draw.file_changes(done.files, limit=10)

@@ -1,11 +1,12 @@
 """What a list says about a checkpoint: its messages and files, against its parent."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hardsave import Checkpoint, FileCounts, StepSummary, Vault
+from hardsave import Checkpoint, StepSummary, Vault
 from hardsave.cli.render import changed_files, messages, wording
 from hardsave.errors import NotFound
+from hardsave.timeline import story
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import record_of
 from hardsave.vault.files import difference
@@ -20,7 +21,7 @@ class Summary(NamedTuple):
     messages: int | None
     new_messages: int
     last: str  # the beginning of the last message
-    files: dict[str, int] | None  # +, ~ and - against the parent; of a first one how many
+    files: Mapping[str, int] | None  # +, ~ and - against the parent; of a first one how many
     paths: tuple[str, ...]  # the first of these; none of a first one
     not_captured: int
     lost: str  # to an ignore rule, if that is most of the files
@@ -94,18 +95,11 @@ def _of_kept(kept: StepSummary, *, is_root: bool) -> Summary:
         messages=kept.messages,
         new_messages=kept.new_messages,
         last=wording.line(kept.said),
-        files=None if kept.files is None else _counts(kept.files, kept.paths, is_root=is_root),
+        files=story.counts(kept, is_first=is_root),
         paths=kept.paths,
         not_captured=kept.not_captured,
         lost=kept.lost,
     )
-
-
-def _counts(files: FileCounts, paths: Sequence[str], *, is_root: bool) -> dict[str, int]:
-    """A first one, of which all files are new, names none of them."""
-    if not paths and (files.added or is_root):
-        return {"": files.total}
-    return {"+": files.added, "~": files.changed, "-": files.removed}
 
 
 def _messages(one: Checkpoint) -> tuple[int | None, str]:

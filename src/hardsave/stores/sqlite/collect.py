@@ -19,6 +19,7 @@ import apsw
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.hashing import Hash, digest
+from hardsave.progress import Total, meter
 from hardsave.stores.sqlite import packs, pins, room
 from hardsave.stores.sqlite.changes import note
 from hardsave.stores.sqlite.connection import zeroing
@@ -106,8 +107,11 @@ def plan(connection: apsw.Connection, user: int, refs: Refs, *, exact: bool) -> 
 def _judged(connection: apsw.Connection, user: int, marking: Marking) -> Iterator[Doomed]:
     low, high = bounds(user)
     indexed = indexed_upto(connection, user)
+    total = "SELECT count(*), sum(size) FROM packs WHERE id > ? AND id < ?"
+    looked = meter("looking", "packs", lambda: Total(*connection.execute(total, (low, high)).get))
     sql = "SELECT id, size, directory FROM packs WHERE id > ? AND id < ? ORDER BY id DESC"
     for pack, size, directory in connection.execute(sql, (low, high)):
+        looked.add(1, size)
         hashes = packs.hashes(directory)
         if pack <= indexed and marking.wants_none(hashes):
             yield Doomed(pack, size, b"\1" * len(hashes))
@@ -255,6 +259,7 @@ def collect(files: Files, user: int, refs: Refs, *, exact: bool) -> Removed:
 def _carry_out(files: Files, made: Plan, refs: Refs, *, exact: bool) -> tuple[Outcome, Removed]:
     removed = Removed()
     late = 0
+    swept_away = meter("removing", "packs", lambda: Total(len(made.doomed)))
     while made.doomed:
         with files.reading() as connection:
             if swept(connection, made.user) != made.swept:
@@ -272,6 +277,7 @@ def _carry_out(files: Files, made: Plan, refs: Refs, *, exact: bool) -> tuple[Ou
             for replacement in step:
                 del made.doomed[replacement.doomed.id]
             removed = removed.and_also(_sum(step))
+            swept_away.add(len(step))
             room.give_back(files.apply, upto=FREE_PAGES)
     return "done", removed
 

@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 
 from hardsave.objects.hashing import Hash
+from hardsave.progress import Total, meter
 from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.collect import Change, Files, read_pack, swept_once_more, unindex
 from hardsave.stores.sqlite.index import bounds, indexed_upto
@@ -41,11 +42,18 @@ def compact(files: Files, user: int) -> None:
         standing = _standing(connection, user)
         groups = choose(standing)
         groups += _left_over(connection, standing, groups)
+    done = meter("compacting", "packs", lambda: _total(groups))
     for group in groups:
         with files.reading() as connection:
             parts = [read_pack(connection, row.id) for row in group]
         if all(parts):  # otherwise somebody has removed one
             files.apply(_swap(user, group, parts))
+        done.add(len(group), sum(row.size for row in group))
+
+
+def _total(groups: list[list[PackRow]]) -> Total:
+    rows = [row for group in groups for row in group]
+    return Total(len(rows), sum(row.size for row in rows))
 
 
 def _left_over(

@@ -196,6 +196,24 @@ def wal_bytes_of(frames: int) -> int:
     return _WAL_HEADER + frames * (_FRAME_HEADER + PAGE_BYTES) if frames > 0 else 0
 
 
+def cut_wal(connection: apsw.Connection, path: str) -> None:
+    """Cut off what a transaction that was rolled back has left at the end of the WAL.
+
+    SQLite would write over it, or cut it once all of the WAL has been moved; on a full disk that is
+    the room which is needed to do so. To be called under the writer's lock, outside of a
+    transaction: nothing reads behind the last frame of a commit.
+    """
+    _, frames, _ = connection.execute("PRAGMA wal_checkpoint(NOOP)").get
+    if frames >= 0 and wal_bytes(path) > (size := wal_bytes_of(frames) or _WAL_HEADER):
+        os.truncate(path + "-wal", size)
+
+
+def free_bytes(path: str) -> int:
+    """How much may still be written to the disk that a file lies on."""
+    found = os.statvfs(os.path.dirname(path))
+    return found.f_bavail * found.f_frsize
+
+
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 
 

@@ -17,9 +17,10 @@ import apsw
 
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
-from hardsave.stores.sqlite import backup, drafts, feeding, rewriting, room
+from hardsave.stores.sqlite import backup, drafts, feeding, reserve, rewriting, room
 from hardsave.stores.sqlite.backup import Copied
 from hardsave.stores.sqlite.connection import in_our_words, wal_bytes, wal_bytes_of
+from hardsave.stores.sqlite.cramped import is_for_want_of_room
 from hardsave.stores.sqlite.feeding import Outdated
 from hardsave.stores.sqlite.file_identity import status_of
 from hardsave.stores.sqlite.lock import is_at
@@ -28,6 +29,7 @@ from hardsave.stores.sqlite.writer import Writer
 PASS_SECONDS = 0.5
 RENEWAL_SECONDS = 60.0
 TRIM_FROM = 256  # rows of `changes` that were copied, before they are worth a commit
+FULL_PASSES = 20  # that fail on a full disk, before that is reported
 LAST_PASS_COMMITS = 1_000  # some milliseconds; more is left to the next who commits
 WAL_BYTES = 8 * 1024 * 1024  # before it is worth the work to move it into the main file
 LARGE_WAL_BYTES = 16 * 1024 * 1024  # before it is worth waiting for readers to cut it
@@ -49,7 +51,8 @@ class Copier:
         self._connection: apsw.Connection | None = None
         self._seen: int | None = None  # the store's data version at the last pass
         self._left: Files | None = None  # of the backup, after the last pass
-        self._is_failing = False
+        self._failures = 0  # passes in a row
+        self.is_owed = False  # something was saved here that the backup does not have yet
         self._is_over = False  # the store is damaged: whoever opens it next takes over
         self._thread: threading.Thread | None = None
         self._starting = threading.RLock()  # a signal handler may save, too
@@ -107,6 +110,17 @@ class Copier:
             f"what was removed is still in the backup of {self._path}: it was not built anew in "
             f"{RENEWAL_SECONDS:.0f} s; see the log of the processes that have it open, and repeat"
         )
+
+    def trim(self) -> None:
+        """Give back the room that the backup does not need any more, if it is fed from here."""
+        with self._turning:
+            try:
+                if not self._is_over and self._writer.is_in_place() and self._elect():
+                    self._fed()
+                    with in_our_words(backup.path_of(self._path)):
+                        feeding.trim(self._connected())
+            except (HardsaveError, apsw.Error, OSError, Outdated):  # the next turn sees to it
+                self._disconnect()
 
     @contextlib.contextmanager
     def at_rest(self, connection: apsw.Connection) -> Iterator[bool]:
@@ -199,14 +213,22 @@ class Copier:
                 self._pass()
                 if not is_last:  # whoever closes the store last does
                     self._move_wal()
-            self._is_failing = False
+                reserve.set_aside(self._path)
+            self._failures = 0
         except (HardsaveError, apsw.Error, OSError) as error:
             self._disconnect()
-            if not self._is_failing and not isinstance(error, apsw.InterruptError):
-                is_ours = isinstance(error, HardsaveError)  # and says by itself what to do
-                what = "%s is not backed up for now: %s"
-                log(__name__).error(what, self._path, error, exc_info=not is_ours)  # once
-                self._is_failing = True
+            if not isinstance(error, apsw.InterruptError):
+                self._report(error, is_last=is_last)
+
+    def _report(self, error: Exception, *, is_last: bool) -> None:
+        """Once; on a full disk after a while, or at the end: a save that has filled it gives its
+        room back."""
+        self._failures += 1
+        patience = FULL_PASSES if is_for_want_of_room(error) else 1
+        if self._failures == patience or (is_last and self.is_owed and self._failures < patience):
+            is_ours = isinstance(error, HardsaveError)  # and says by itself what to do
+            what = "%s is not backed up for now: %s"
+            log(__name__).error(what, self._path, error, exc_info=not is_ours)
 
     def _elect(self) -> bool:
         name = self._path + "-backup-lock"
@@ -235,7 +257,7 @@ class Copier:
             if copied is not None:
                 self._trim_changes(copied)
                 if feeding.is_mostly_free(self._connected()):
-                    self._build("most of it is free")
+                    self._shrink()
         except Outdated as reason:
             self._build(str(reason))
         except Corrupt:
@@ -243,6 +265,13 @@ class Copier:
                 self._build("it is damaged")
             else:
                 self._repeat()
+
+    def _shrink(self) -> None:
+        """A little is cut off; to be rid of much, a copy is made, which takes room itself."""
+        with in_our_words(backup.path_of(self._path)):
+            if feeding.trim(self._connected()):
+                return
+        self._build("most of it is free")
 
     def _fed(self) -> Copied | None:
         """How far the backup has come; None if nobody has committed since the last pass."""
@@ -254,6 +283,7 @@ class Copier:
                 return None
             copied = feeding.feed(connection)
         self._seen = version
+        self.is_owed = False
         self._left = self._files()
         return copied
 

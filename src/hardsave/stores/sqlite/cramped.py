@@ -38,9 +38,9 @@ _vfs: list[apsw.VFS] = []
 _files: dict[tuple[int, int], int] = {}  # main files that were read: see `_MainFile`
 
 
-def is_for_want_of_room(error: Unavailable) -> bool:
-    """Whether a store could not be opened because its disk is full."""
-    cause = error.__cause__
+def is_for_want_of_room(error: Exception) -> bool:
+    """Whether a store could not be opened or written because its disk is full."""
+    cause = error if isinstance(error, apsw.Error) else error.__cause__
     code = getattr(cause, "extendedresult", 0)
     return isinstance(cause, apsw.FullError) or code in _NO_ROOM
 

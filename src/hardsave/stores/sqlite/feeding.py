@@ -32,6 +32,7 @@ from hardsave.stores.sqlite.connection import connect, in_our_words
 from hardsave.stores.sqlite.index import USER_SHIFT
 
 OLD = "-old"  # what a new backup takes the place of, until that is done
+TRIM_PAGES = 65_536  # cut off at once
 ENOUGH_FREE = 1024  # pages, before they are worth the work
 
 CHANGED = {
@@ -130,6 +131,15 @@ def is_mostly_free(connection: apsw.Connection) -> bool:
     """Whether building a backup anew takes less room than it gives back."""
     free = int(connection.execute("PRAGMA main.freelist_count").get)
     return free > ENOUGH_FREE and 2 * free > int(connection.execute("PRAGMA main.page_count").get)
+
+
+def trim(connection: apsw.Connection) -> bool:
+    """Cut what is free off the backup, and empty its WAL; False if that would take long."""
+    if int(connection.execute("PRAGMA main.freelist_count").get) > TRIM_PAGES:
+        return False
+    connection.execute("PRAGMA main.incremental_vacuum").fetchall()
+    connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchall()
+    return True
 
 
 def _check_is_its_past(connection: apsw.Connection, before: Copied, now: Copied) -> None:

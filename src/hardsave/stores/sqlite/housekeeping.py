@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from hardsave.defaults import SPARE_BYTES
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.base import Collected
-from hardsave.stores.sqlite import rewriting, room
+from hardsave.stores.sqlite import reserve, rewriting, room
+from hardsave.stores.sqlite.connection import free_bytes, wal_bytes
+from hardsave.stores.sqlite.cramped import is_for_want_of_room
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from hardsave.stores.sqlite.collect import Change
+    from hardsave.stores.sqlite.discard import Discard
     from hardsave.stores.sqlite.marking import Refs
+
+
+LONG_WAL_BYTES = 1 << 20
 
 
 class Access(NamedTuple):
@@ -30,6 +37,7 @@ class Access(NamedTuple):
     merge: Callable[[int], None]  # all packs of a user that wait
     at_rest: room.AtRest
     renew_backup: Callable[[], None]
+    trim_backup: Callable[[], None]
     forget_pins: "Change"  # of those who are gone
 
 
@@ -45,15 +53,17 @@ class Housekeeper:
         from hardsave.stores.sqlite.collect import Removed, collect  # few processes collect
 
         with self._mutex:
+            reserve.release(self._path)
             before = room.file_bytes(self._path)
-            self._access.apply(self._access.forget_pins)
+            files = self._access._replace(apply=self._change)
+            self._change(self._access.forget_pins)
             removed = Removed()
             left: list[str | None] = []
             damage: Corrupt | None = None
             for user, name in self._users():
                 self._access.merge(user)  # what waits to be merged is not collected
                 try:
-                    found = collect(self._access, user, refs, exact=exact)
+                    found = collect(files, user, refs, exact=exact)
                 except Corrupt as error:
                     damage = damage or error  # one user's damage is no other user's
                     continue
@@ -72,14 +82,30 @@ class Housekeeper:
             freed = max(0, before - room.file_bytes(self._path))
             return Collected(removed.objects, removed.object_bytes, freed, tuple(left))
 
+    def discard(self, discard: "Discard") -> None:
+        """Remove what a save has put ahead that was given up, and give its room back."""
+        removed = 0
+        with self._mutex:
+            reserve.release(self._path)
+            while not discard.is_done:
+                self._change(discard)
+                removed += discard.removed
+            if removed:
+                self._give_back(exact=False)
+                self._access.trim_backup()
+
     def compact(self) -> None:
         from hardsave.stores.sqlite.compact import compact
 
         with self._mutex:
-            for user, _ in self._users():
-                self._access.merge(user)
-                compact(self._access, user)
-            self._give_back(exact=False)
+            reserve.release(self._path)
+            try:
+                for user, _ in self._users():
+                    self._access.merge(user)
+                    compact(self._access._replace(apply=self._change), user)
+            finally:  # on a full disk, what was done gives room back
+                self._give_back(exact=False)
+                self._access.trim_backup()
 
     def _users(self) -> list[tuple[int, str | None]]:
         with self._access.reading() as connection:
@@ -87,13 +113,36 @@ class Housekeeper:
             rows: list[Any] = connection.execute(sql).fetchall()
         return rows
 
+    def _change(self, change: "Change") -> None:
+        """Make a change; one that finds no room is made once more when the WAL is emptied. That is
+        done as long as there is room to move it into the file."""
+        if self._is_short():
+            self._must_empty_wal()
+        try:
+            self._access.apply(change)
+        except Unavailable as error:
+            if not is_for_want_of_room(error):
+                raise
+            self._must_empty_wal()
+            self._access.apply(change)
+
+    def _is_short(self) -> bool:
+        """Whether the WAL needs room that is not to be had for long: a backup that finds none does
+        not get what waits for it there."""
+        waiting = wal_bytes(self._path)
+        return waiting > LONG_WAL_BYTES and free_bytes(self._path) < SPARE_BYTES + 2 * waiting
+
+    def _must_empty_wal(self) -> None:
+        with self._access.idle() as connection:
+            self._empty_wal(connection, room.SOME_SECONDS, must=True)
+
     def _empty_wal(
         self, connection: apsw.Connection, patience_seconds: float, *, must: bool = False
     ) -> bool:
         return room.truncate_wal(connection, patience_seconds, self._access.at_rest, must=must)
 
     def _give_back(self, *, exact: bool) -> None:
-        is_done = room.give_back(self._access.apply)
+        is_done = room.give_back(self._change)
         with self._access.idle() as connection:
             if exact:
                 # Moving a WAL as long as the store takes others' time as well.
@@ -101,7 +150,8 @@ class Housekeeper:
                     room.rewrite(connection)
                     is_emptied = self._empty_wal(connection, room.PATIENCE_SECONDS, must=True)
             else:
-                is_emptied = self._empty_wal(connection, room.SOME_SECONDS)
+                must = self._is_short()
+                is_emptied = self._empty_wal(connection, room.SOME_SECONDS, must=must)
             is_done = is_emptied and is_done
         if exact and not is_done:
             raise Unavailable(

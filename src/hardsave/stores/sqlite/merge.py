@@ -29,6 +29,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.changes import note
 from hardsave.stores.sqlite.connection import zeroing
+from hardsave.stores.sqlite.cramped import is_for_want_of_room
 from hardsave.stores.sqlite.index import add_rows, bounds, indexed_upto
 from hardsave.stores.sqlite.writer import Writer
 from hardsave.tuples import NamedTuple
@@ -183,11 +184,12 @@ class Merger:
             connection = connection or self._connect()
             while not self._stopping and self.merge(connection, user, few=few):
                 pass
-        except (HardsaveError, apsw.Error):
-            # Nothing is lost: the packs stay small, and the next round tries again.
-            log(__name__).warning(
-                "small packs of %s could not be merged", self._writer.path, exc_info=True
-            )
+        except (HardsaveError, apsw.Error) as error:
+            # Nothing is lost: the packs stay small, and the next round tries again. That a disk is
+            # full is said by the saves that find no room there.
+            is_full = is_for_want_of_room(error)
+            how = log(__name__).info if is_full else log(__name__).warning
+            how("small packs of %s could not be merged", self._writer.path, exc_info=not is_full)
         return connection
 
     def merge(

@@ -88,7 +88,7 @@ def _cramped(path: str, mark: Mark, error: Unavailable) -> Cramped:
         found = Cramped(path, mark)
     except Unavailable:
         raise error from error.__cause__  # it is not that alone
-    log(__name__).warning("%s is opened for reading alone: no space is left for it", path)
+    log(__name__).info("%s is opened for reading alone: no space is left for it", path)
     return found
 
 

@@ -67,10 +67,10 @@ def give_back(connection: apsw.Connection, pin: bytes) -> None:
     connection.execute("DELETE FROM pins WHERE pin = ?", (pin,))
 
 
-def is_pinned(connection: apsw.Connection, user: int) -> bool:
-    """Whether anybody who may be alive holds something of a user."""
-    sql = "SELECT count(*) FROM pins WHERE user = ? AND boot = ? AND until > ?"
-    return bool(connection.execute(sql, (user, boot_id(), now())).get)
+def is_pinned(connection: apsw.Connection, user: int, *, but: bytes = b"") -> bool:
+    """Whether a process that may be alive holds something of a user, by another pin than `but`."""
+    sql = "SELECT count(*) FROM pins WHERE user = ? AND boot = ? AND until > ? AND pin != ?"
+    return bool(connection.execute(sql, (user, boot_id(), now(), but)).get)
 
 
 def forget_all_but(connection: apsw.Connection, held: Collection[bytes]) -> None:

@@ -14,6 +14,7 @@ import apsw
 
 from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Unavailable
+from hardsave.progress import Meter, Total, meter
 from hardsave.stores.sqlite import drafts
 
 STEP_PAGES = 512  # moved while others wait
@@ -32,10 +33,15 @@ def give_back(apply: Apply, *, upto: int = 0) -> bool:
     """
     left: list[int] = []
     most = 1
+    given = Meter()
     while len(left) <= most:
         apply(lambda connection: left.append(_vacuum(connection, STEP_PAGES, upto)))
         if left[-1] <= upto:
             return True
+        if len(left) > 1:
+            given.add(left[-2] - left[-1])
+        elif not upto:  # else it is a small part of something longer
+            given = meter("giving room back", "pages", lambda: Total(left[0]))
         most = 4 + 2 * left[0] // STEP_PAGES
     return False
 
@@ -54,6 +60,7 @@ def rewrite(connection: apsw.Connection) -> None:
     SQLite clears what it frees only if asked to, which merging is not: it would pay each time
     for what hardly anybody needs. This takes the room of a second copy for a moment.
     """
+    meter("rewriting the file")
     connection.execute("VACUUM")
 
 

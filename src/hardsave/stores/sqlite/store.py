@@ -18,11 +18,12 @@ from hardsave.objects.records import (
 from hardsave.stores.base import Batch, Collected, Durability, Report, Stats
 from hardsave.stores.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
-from hardsave.stores.sqlite import backup, drafts, ledger, opened, packs, pins, room
+from hardsave.stores.sqlite import backup, discard, drafts, ledger, opened, packs, pins, room
 from hardsave.stores.sqlite.checking import backup_faults, index_faults
 from hardsave.stores.sqlite.connection import at_one_moment, connect, real_path, translated
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.cramped import Cramped
+from hardsave.stores.sqlite.discard import Ahead, Discard
 from hardsave.stores.sqlite.finding import Finder
 from hardsave.stores.sqlite.gate import Gate
 from hardsave.stores.sqlite.housekeeping import Access, Housekeeper
@@ -50,6 +51,7 @@ class SqliteStore(Questions):
         self._durability = durability
         self._has_backup = backup
         self._pins: set[bytes] = set()  # that this store has taken, and not given back
+        self._ahead: dict[bytes, Ahead] = {}  # what was put under each of them
         self._gate = Gate(self._reopen)
         self._reopen()
 
@@ -99,6 +101,7 @@ class SqliteStore(Questions):
             self._merge_waiting,
             self._at_rest,
             self._renew_backup,
+            self._trim_backup,
             self._forget_pins,
         )
         self._housekeeper = Housekeeper(self.path, access)
@@ -151,6 +154,7 @@ class SqliteStore(Questions):
             if batch.objects:
                 self._saw(batch.user, batch.objects)
             if self._copier is not None:
+                self._copier.is_owed = True
                 self._copier.saw()
         return number
 
@@ -206,16 +210,41 @@ class SqliteStore(Questions):
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
     ) -> None:
         held = pins.ours(pin)
+        self._note_ahead(user, held, objects)
+        pinned = pins.Pin(held, pins.until(seconds))
         with self._writing() as writer:
             self._pins.add(held)
-            writer.put(user, objects, pins.Pin(held, pins.until(seconds)))
+            try:
+                writer.check_room(sum(map(len, objects.values())))
+            except Unavailable:  # perhaps most of it is stored already
+                writer.put(user, {}, pinned)  # so that it stays
+                missing = self.missing(user, objects)
+                objects = {each: data for each, data in objects.items() if each in missing}
+            writer.put(user, objects, pinned)
             self._saw(user, objects)
 
-    def unpin(self, user: str | None, pin: bytes) -> None:
+    def _note_ahead(self, user: str | None, pin: bytes, objects: Collection[Hash]) -> None:
+        if pin not in self._ahead:
+            with self._reading() as connection:
+                self._ahead[pin] = discard.begin(connection, self._user(user, connection))
+        if self._ahead[pin].is_all:
+            self._ahead[pin].objects.update(objects)
+
+    def unpin(
+        self,
+        user: str | None,
+        pin: bytes,
+        *,
+        given_up: Callable[[bytes], Collection[Hash]] | None = None,
+    ) -> None:
         held = pins.ours(pin)
-        with self._writing() as writer:
-            writer.apply(lambda connection: pins.give_back(connection, held))
-            self._pins.discard(held)
+        ahead = self._ahead.pop(held, None)
+        if given_up is not None and ahead is not None and ahead.is_all:
+            self._housekeeper.discard(Discard(self._user(user), held, ahead, given_up))
+        else:
+            with self._writing() as writer:
+                writer.apply(lambda connection: pins.give_back(connection, held))
+        self._pins.discard(held)
 
     def collect(
         self, refs: Callable[[bytes], Collection[Hash]], *, exact: bool = False
@@ -244,6 +273,11 @@ class SqliteStore(Questions):
             if self._copier is not None:
                 self._copier.renew()
 
+    def _trim_backup(self) -> None:
+        with self._gate:
+            if self._copier is not None:
+                self._copier.trim()
+
     def beside(self, what: str) -> str | None:
         return f"{self.path}-{what}"
 
@@ -253,13 +287,19 @@ class SqliteStore(Questions):
             "(SELECT count(*) FROM checkpoints WHERE user = ?1 AND hidden <= 0), "
             "coalesce(sum(length(directory) / 24) FILTER (WHERE id >> 40 = ?1), 0), "
             "coalesce(sum(length(directory) + length(body)) FILTER (WHERE id >> 40 = ?1), 0), "
-            "coalesce(sum(length(directory) + length(body)), 0) FROM packs"
+            "coalesce(sum(length(directory) + length(body)), 0), "
+            "coalesce(sum(size) FILTER (WHERE id >> 40 = ?1), 0) FROM packs"
         )
-        timelines, checkpoints, objects, own, every = self._row(sql, user) or (0, 0, 0, 0, 0)
+        found = self._row(sql, user) or (0, 0, 0, 0, 0, 0)
+        timelines, checkpoints, objects, own, every, object_bytes = found
         size, copied = room.file_bytes(self.path), room.file_bytes(backup.path_of(self.path))
         # A backup is as long as its store before long: nothing has to go for what it still holds.
         share = (size + min(size, copied)) * own // every if every else 0
-        return Stats(timelines, checkpoints, objects, size + copied, own_bytes=share)
+        return Stats(
+            *(timelines, checkpoints, objects, size + copied),
+            own_bytes=share,
+            object_bytes=object_bytes,
+        )
 
     def sync(self) -> None:
         """With durability "power", every commit has done so."""

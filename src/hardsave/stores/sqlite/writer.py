@@ -12,14 +12,14 @@ from typing import Any
 
 import apsw
 
-from hardsave.defaults import BUSY_SECONDS
+from hardsave.defaults import BUSY_SECONDS, SPARE_BYTES
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord, filled
 from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import backup, drafts, ledger, packs, rewriting
-from hardsave.stores.sqlite.connection import translated, wal_bytes_of
+from hardsave.stores.sqlite.connection import cut_wal, free_bytes, translated, wal_bytes_of
 from hardsave.stores.sqlite.cramped import Cramped
 from hardsave.stores.sqlite.file_identity import Changed, FileIdentity, IndexGone, WalGone
 from hardsave.stores.sqlite.group import Group, Ticket
@@ -32,6 +32,7 @@ from hardsave.stores.sqlite.round import Change, Item, Put, Round, Write
 
 LONG_WAL = 1_000  # frames; SQLite's own measure
 COPIED_LONG_WAL = 32_768  # of a WAL that waits for a backup, which does not come
+LARGE_BYTES = 1 << 20  # what is smaller is written if it can be
 REPEATS = 30  # of an item whose round failed under another leader; its own error ends it at once
 
 
@@ -78,7 +79,23 @@ class Writer:
 
     def put(self, user: str | None, objects: Mapping[Hash, bytes], pin: Pin) -> None:
         """Store objects that nothing leads to yet, and hold them."""
-        self._submit(Put(user, objects, list(packs.pack(objects.items())), pin))
+        made = list(packs.pack(objects.items()))
+        self.check_room(sum(len(pack.body) + len(pack.directory) for pack in made))
+        self._submit(Put(user, objects, made, pin))
+
+    def check_room(self, size: int) -> None:
+        """So many bytes leave some room, for small saves and to remove something. They are written
+        twice: into the WAL, and from there, with what waits in it, into the file."""
+        if size < LARGE_BYTES:
+            return
+        needed = 2 * size + self.wal_bytes + SPARE_BYTES
+        free = free_bytes(self.path)
+        if free < needed:
+            short = 1 + (needed - free >> 20)
+            raise Unavailable(
+                f"no space left for {self.path}: this needs at least {short:,} MiB more than are "
+                "free; free some and repeat"
+            )
 
     def apply(self, change: Change) -> None:
         """Run a change of the store's own in a transaction, in turn with the commits."""
@@ -179,7 +196,12 @@ class Writer:
                 raise Corrupt(str(self._wrong))
             if self._is_doubtful:
                 self._renew_connection()
-            done = self._transact_on_whole_files(items)
+            try:
+                done = self._transact_on_whole_files(items)
+            except apsw.FullError:
+                with contextlib.suppress(apsw.Error, OSError):  # what is raised says more
+                    cut_wal(self._connection, self.path)
+                raise
             number = done.settle()
             if number is not None:
                 self._move_mark(number)
@@ -234,6 +256,8 @@ class Writer:
             self._connection.wal_checkpoint("main")
         except apsw.BusyError:
             pass  # another process is at it
+        except apsw.FullError as error:
+            log(__name__).info("the WAL of %s stays as it is: %s", self.path, error)
         except apsw.Error:
             log(__name__).warning("the WAL of %s stays as it is", self.path, exc_info=True)
         self._file_identity.moved(self._connection)
@@ -300,6 +324,9 @@ class Refusing(Writer):
         self._cramped = cramped
 
     def _submit(self, item: Item) -> int:
+        raise self._cramped.refusal()
+
+    def check_room(self, size: int) -> None:
         raise self._cramped.refusal()
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.logs import log
+from hardsave.progress import meter
 from hardsave.stores.boot import boot_id
 from hardsave.workspace.filesystem.durable_write import sync_directory
 from hardsave.workspace.filesystem.safe_open import RootDirectory
@@ -69,6 +70,7 @@ def begin(
     """Write the journal. From here on the restore will be finished or taken back."""
     if path.exists():
         raise Unavailable(f"a restore of {os.fsdecode(root)!r} was interrupted; recover it first")
+    meter("writing the journal")
     written = Journal(root, 0, 0, id, note, plan, boot_id(), made)
     try:
         if made:  # so that recovery knows of them as soon as there is one

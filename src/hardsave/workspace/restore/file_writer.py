@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from hardsave.objects.hashing import Hash
+from hardsave.progress import Meter
 from hardsave.workspace.entries import Entry
 from hardsave.workspace.restore.plan import Step
 from hardsave.workspace.snapshot import content
@@ -48,6 +49,11 @@ def in_portions(writes: Iterable[Numbered]) -> Iterator[list[Numbered]]:
         yield some
 
 
+def length(writes: Iterable[Numbered]) -> int:
+    """How many bytes all contents are together."""
+    return sum(step.after.size for _, step in writes if step.after is not None)
+
+
 def with_small(some: Iterable[Numbered], fetch: Fetch) -> Fetch:
     """A fetch that has fetched the small contents of a group already."""
     wanted = {
@@ -63,7 +69,7 @@ def with_small(some: Iterable[Numbered], fetch: Fetch) -> Fetch:
     return get
 
 
-def fill(file: int, entry: Entry, fetch: Fetch) -> None:
+def fill(file: int, entry: Entry, fetch: Fetch, written: Meter) -> None:
     """Write a content into an open file. Long runs of zeros become holes again."""
     assert entry.hash is not None
     at = 0
@@ -71,6 +77,7 @@ def fill(file: int, entry: Entry, fetch: Fetch) -> None:
         if part != _ZEROS:
             _write_at(file, part, at)
         at += len(part)
+        written.add(bytes=len(part))
     os.ftruncate(file, entry.size)
 
 

@@ -51,7 +51,9 @@ def write(path: Path, journal: Journal) -> None:
     root, device, inode, id, note, plan, boot, made = journal
     steps = [[_plain(step) for step in way] for way in (plan.steps, plan.back)]
     told = [root, device, inode, id, note, plan.present, plan.target, *steps, boot, list(made)]
-    body = _CODEC.encode(told)
+    # No floats are in it, so this is the canonical encoding. `encode` looks for bytes that might be
+    # one, finds some by chance among thousands of hashes, and takes the slow way: seconds.
+    body = _CODEC.sketch(told)
     temporary = _new(path)
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from hardsave.errors import Unavailable
+from hardsave.progress import Meter, Total, meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import DIRECTORY, FILE, above, kept_mode, last_name, parent
 from hardsave.workspace.file_names import TEMPORARY_PREFIX
@@ -23,6 +24,7 @@ from hardsave.workspace.restore.file_writer import (
     copy_attributes,
     fill,
     in_portions,
+    length,
     synced,
     with_small,
 )
@@ -76,6 +78,7 @@ class Steps:
         self._files = {step.path for step in steps if step.do in ("write", "symlink", "link")}
         self._preconditions = Preconditions(root_dir, steps)
         self._done = 0
+        self._writing = Meter()
         self._verbs: dict[str, Callable[[int, Step], None]] = {
             "open": self._change_mode_of_directory,
             "mkdir": self._make_directory,
@@ -98,16 +101,20 @@ class Steps:
         """Make directories, and write all contents beside their places. Nothing is replaced yet."""
         for number, step in self._early():
             self._guarded(number, step, self._verbs[step.do])
-        for some in in_portions(self._writes()):
+        writes = self._writes()
+        self._writing = meter("writing", "files", lambda: Total(len(writes), length(writes)))
+        for some in in_portions(writes):
             with ExitStack() as stack:
                 self._stage_all(some, stack)
 
     def take(self) -> Restored:
         """Replace, remove, and sync."""
         early = {number for number, _ in self._early()}
+        taken = meter("putting in place", "files", lambda: Total(len(self._steps) - len(early)))
         for number, step in enumerate(self._steps):
             if number not in early and step.path not in self._conflicts:
                 self._guarded(number, step, self._verbs[step.do])
+                taken.add(1)
         self._sync()
         if self._conflicts:
             self.clean()  # what was staged for a path that is not ours to replace
@@ -212,6 +219,7 @@ class Steps:
         for number, step in some:
             if number in files:
                 self._guarded(number, step, partial(self._lasts, faults[number]))
+        self._writing.add(len(some))
 
     def _lasts(self, fault: OSError | None, number: int, step: Step) -> None:
         if fault is not None:
@@ -237,7 +245,7 @@ class Steps:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(self._temporary(number), flags, 0o600, dir_fd=directory)
         stack.callback(os.close, file)
-        fill(file, step.after, fetch)
+        fill(file, step.after, fetch, self._writing)
         if step.before is not None and step.before.type == FILE:
             self._copy_attributes(step.path, file)
         os.fchmod(file, step.after.mode)

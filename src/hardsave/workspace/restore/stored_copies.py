@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import Hash
+from hardsave.progress import Total, meter
 from hardsave.workspace.entries import FILE
 from hardsave.workspace.restore.plan import Step
 from hardsave.workspace.snapshot import content
@@ -29,13 +30,18 @@ def _loses_content(step: Step) -> bool:
 
 def _damaged(contents: Mapping[Hash, int], fetch: Fetch) -> set[Hash]:
     """Those contents, given with their sizes, that cannot be read as a whole."""
+    checked = meter(
+        "checking copies", "files", lambda: Total(len(contents), sum(contents.values()))
+    )
     small = [address for address, size in contents.items() if size <= PART_BYTES]
-    found = {
-        address
-        for address, size in contents.items()
-        if size > PART_BYTES and not _is_whole(address, size, fetch)
-    }
+    found: set[Hash] = set()
+    for address, size in contents.items():
+        if size > PART_BYTES:
+            if not _is_whole(address, size, fetch):
+                found.add(address)
+            checked.add(1, size)
     for some in _portions(small):
+        checked.add(len(some), sum(contents[each] for each in some))
         try:
             fetch(some)
         except Corrupt:  # one of them: which?

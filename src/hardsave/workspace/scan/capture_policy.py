@@ -4,7 +4,6 @@ files. Pure.
 Each file that is left out for such a reason is listed with it.
 """
 
-import os
 import re
 import stat
 from collections.abc import Callable, Iterable
@@ -12,11 +11,10 @@ from fnmatch import translate
 from functools import cached_property
 
 from hardsave.defaults import MAX_FILE_BYTES, MAX_TOTAL_BYTES
-from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.tuples import NamedTuple
 from hardsave.workspace import file_names
-from hardsave.workspace.entries import above, lies_in, parent
+from hardsave.workspace.entries import above, parent
 from hardsave.workspace.scan.secret_names import looks_secret
 
 _WILD = (b"*", b"?", b"[")
@@ -90,7 +88,7 @@ class Policy(_Given):
         return None
 
 
-DEFAULT = Policy()
+DEFAULT_POLICY = Policy()
 
 
 class Exempt:
@@ -149,14 +147,3 @@ class Exempt:
 def _kind(mode: int) -> str:
     kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
-
-
-def refuse_home_directory(root: bytes, home: bytes) -> None:
-    """Raise `Misuse`: a snapshot of a whole home, or of everything, is hardly ever meant."""
-    nested = home.strip(b"/")
-    if lies_in(nested, root.strip(b"/")):
-        shown = os.fsdecode(root)
-        raise Misuse(
-            f"the workspace {shown!r} holds a whole home directory; "
-            "name a project's directory, or say that you are sure with sure=True"
-        )

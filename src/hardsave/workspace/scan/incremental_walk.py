@@ -22,8 +22,10 @@ from hardsave.workspace.scan.result import (
     bytes_of,
     directory_stamp,
     file_stamp,
+    linked_of,
+    links_of,
 )
-from hardsave.workspace.scan.walk import Walk, WalkInput, linked_of, links_of
+from hardsave.workspace.scan.walk import Walk, WalkInput
 
 
 class FullWalkNeeded(Exception):

@@ -5,7 +5,7 @@ import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from stat import ST_INO, ST_MODE, ST_SIZE
+from stat import S_ISREG, ST_INO, ST_MODE, ST_NLINK, ST_SIZE
 from types import MappingProxyType
 
 from hardsave.tuples import NamedTuple
@@ -242,3 +242,25 @@ def without(found: FoundDirectory, dropped: set[int]) -> None:
     found.changed = [moved[at] for at in found.changed if at in moved]
     found.files = [found.files[at] for at in kept]
     found.stamp = NO_STAMP
+
+
+def linked_of(
+    files: Sequence[bytes], status: Sequence[os.stat_result], *, is_captured: bool = True
+) -> tuple[Linked, ...]:
+    """The files of one directory that have more than one name."""
+    return tuple(
+        [
+            Linked(files[number], (at.st_dev, at.st_ino), is_captured)
+            for number, at in enumerate(status)
+            if at[ST_NLINK] > 1 and S_ISREG(at.st_mode)
+        ]
+    )
+
+
+def links_of(linked: Mapping[bytes, Iterable[Linked]]) -> list[list[bytes]]:
+    """The paths of each file that was found under more than one name."""
+    paths: dict[tuple[int, int], list[bytes]] = {}
+    for directory, files in linked.items():
+        for file in [each for each in files if each.is_captured]:
+            paths.setdefault(file.inode, []).append(joined(directory, file.name))
+    return [each for each in paths.values() if len(each) > 1]

@@ -11,13 +11,12 @@ from functools import lru_cache
 
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
+from hardsave.workspace.entries import lies_in
 from hardsave.workspace.filesystem.safe_open import RootDirectory, refuse_what_went
 from hardsave.workspace.ignore.rules import RootRules
-from hardsave.workspace.scan import cache as caches
-from hardsave.workspace.scan import capture_policy as policy
 from hardsave.workspace.scan import incremental_walk
-from hardsave.workspace.scan.cache import Cache
-from hardsave.workspace.scan.capture_policy import Policy
+from hardsave.workspace.scan.cache import EMPTY, Cache
+from hardsave.workspace.scan.capture_policy import DEFAULT_POLICY, Policy
 from hardsave.workspace.scan.changed_paths import Changed
 from hardsave.workspace.scan.directory_rules import RulesChanged
 from hardsave.workspace.scan.incremental_walk import FullWalkNeeded, IncrementalWalk
@@ -35,8 +34,8 @@ def scan(
     rules: RootRules,
     tracked: Callable[[], frozenset[bytes]] = frozenset,
     tracked_key: bytes | None = None,
-    cache: Cache = caches.EMPTY,
-    policy: Policy = policy.DEFAULT,
+    cache: Cache = EMPTY,
+    policy: Policy = DEFAULT_POLICY,
     sure: bool = False,
     clock: Callable[[], int] = time.time_ns,
     changed: Changed | None = None,
@@ -110,7 +109,12 @@ def refuse_home_directory(root: bytes) -> None:
 
 @lru_cache(maxsize=64)  # a process that stays asks again and again
 def _refuse(root: bytes, home: bytes) -> None:
+    """A snapshot of a whole home, or of everything, is hardly ever meant."""
     is_known = os.path.isabs(home)  # a user without one gets the tilde back
-    policy.refuse_home_directory(
-        os.path.realpath(root), os.path.realpath(home) if is_known else b"/"
-    )
+    own = os.path.realpath(home) if is_known else b"/"
+    top = os.path.realpath(root)
+    if lies_in(own.strip(b"/"), top.strip(b"/")):
+        raise Misuse(
+            f"the workspace {os.fsdecode(top)!r} holds a whole home directory; "
+            "name a project's directory, or say that you are sure with sure=True"
+        )

@@ -10,11 +10,12 @@ Not in here: what is left out and why (`capture_policy`), what the last scan saw
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from hardsave.defaults import IGNORE_FILES
 from hardsave.errors import Misuse
+from hardsave.progress import meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import IGNORED, NotCaptured, joined, parent
 from hardsave.workspace.filesystem.safe_open import RootDirectory
@@ -31,6 +32,8 @@ from hardsave.workspace.scan.result import (
     changed_since,
     directory_stamp,
     entry_stamps,
+    linked_of,
+    links_of,
     to_read,
     without,
 )
@@ -95,6 +98,7 @@ class Walk:
         self._not_captured: list[NotCaptured] = []
         self._linked: dict[bytes, tuple[Linked, ...]] = {}
         self._total = 0
+        self._meter = meter("looking", "files")
         self._stack: list[tuple[bytes, os.stat_result, DirectoryRules, bytes]] = []
 
     def run(self, full_scan_reason: str = "") -> Scan:
@@ -328,6 +332,7 @@ class Walk:
         self, found: FoundDirectory, below: list[os.stat_result], rules: DirectoryRules
     ) -> None:
         self._found.append(found)
+        self._meter.add(len(found.files))
         if self._watcher is not None:
             self._watcher.scanned(found.path, found.ignored)
         for name, at in zip(found.directories, below, strict=True):
@@ -429,25 +434,3 @@ class Walk:
                 without(found, dropped[id(found)])
                 linked = self._linked.pop(found.path, ())
                 self._linked[found.path] = tuple(x for x in linked if x.name in found.files)
-
-
-def linked_of(
-    files: Sequence[bytes], status: Sequence[os.stat_result], *, is_captured: bool = True
-) -> tuple[Linked, ...]:
-    """The files of one directory that have more than one name."""
-    return tuple(
-        [
-            Linked(files[number], (at.st_dev, at.st_ino), is_captured)
-            for number, at in enumerate(status)
-            if at[stat.ST_NLINK] > 1 and stat.S_ISREG(at.st_mode)
-        ]
-    )
-
-
-def links_of(linked: Mapping[bytes, Iterable[Linked]]) -> list[list[bytes]]:
-    """The paths of each file that was found under more than one name."""
-    paths: dict[tuple[int, int], list[bytes]] = {}
-    for directory, files in linked.items():
-        for file in [each for each in files if each.is_captured]:
-            paths.setdefault(file.inode, []).append(joined(directory, file.name))
-    return [each for each in paths.values() if len(each) > 1]

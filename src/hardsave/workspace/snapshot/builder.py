@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hardsave.defaults import IGNORE_FILES
 from hardsave.objects.hashing import HASH_BYTES, Hash
+from hardsave.progress import Total, meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.filesystem.safe_open import RootDirectory, gone, refuse_what_went
@@ -102,13 +103,31 @@ class _Batches:
             self._bytes = 0
 
 
+def _to_read(scan: Scan) -> Total:
+    files = sum(len(each.changed) for each in scan.found)
+    return Total(files, sum(map(_bytes_to_read, scan.found)))
+
+
+def _bytes_to_read(found: FoundDirectory) -> int:
+    if not found.changed:
+        return 0
+    sizes, modes = sizes_and_modes(found.entry_stamps, len(found.files))
+    return sum(sizes[at] for at in found.changed if not stat.S_ISLNK(modes[at]))
+
+
 class _Capture:
     def __init__(
         self, scan: Scan, root_dir: RootDirectory, batches: _Batches, clock: Callable[[], int]
     ) -> None:
         self._scan = scan
         self._batches = batches
-        self._reader = FileReader(root_dir, batches.add, start_ns=scan.start_ns, clock=clock)
+        self._reader = FileReader(
+            root_dir,
+            batches.add,
+            start_ns=scan.start_ns,
+            clock=clock,
+            meter=meter("reading", "files", lambda: _to_read(scan)),
+        )
         self._trees: dict[bytes, Hash] = {}
         self._rebuilt: dict[bytes, set[bytes]] = {}  # what has another tree now, by what is above
         self._folders: dict[bytes, CachedDirectory] = {}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hardsave.objects.hashing import Hash
+from hardsave.progress import Meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import NotCaptured, joined
 from hardsave.workspace.filesystem.exhaustion import refuse_if_exhausted
@@ -39,15 +40,23 @@ class FileReader:
     """Reads the files of one snapshot; `put` gets the objects of their contents."""
 
     def __init__(
-        self, root_dir: RootDirectory, put: Put, *, start_ns: int, clock: Callable[[], int]
+        self,
+        root_dir: RootDirectory,
+        put: Put,
+        *,
+        start_ns: int,
+        clock: Callable[[], int],
+        meter: Meter,
     ) -> None:
         self._root_dir = root_dir
         self._put = put
+        self._meter = meter
         self._devices = {root_dir.device}
         self._start_ns = start_ns
         self._clock = clock
         self._path = b""  # of the directory that is read in
         self._directory: int | None = None
+        self._is_again = False  # a file is read that was not as it had been seen
         self.not_captured: list[NotCaptured] = []
         self.count = 0  # of those that were read
 
@@ -81,13 +90,16 @@ class FileReader:
         if it cannot be captured."""
         self.count += 1
         previous: Hash | None = None
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            self._is_again = attempt > 0
             try:
                 read, previous = self._attempt(name, last, previous)
             except OSError as error:
                 self._not_readable(name, error)
                 return None
             if read is not None:
+                is_counted = read.stamp.size > content.PART_BYTES  # part by part
+                self._meter.add(1, 0 if is_counted else read.stamp.size)
                 return read
         reason = "kept changing while it was read"
         if last is not None:
@@ -134,12 +146,19 @@ class FileReader:
     def _content(self, descriptor: int, size: int, expected: Hash | None) -> tuple[Hash, int]:
         """Put the content's objects, except a small one that is stored already."""
         if size > content.PART_BYTES:
-            return content.of_parts(content.parts(descriptor, size), self._put)
+            return content.of_parts(self._counted(content.parts(descriptor, size)), self._put)
         data = os.read(descriptor, size + 1)
         address, sealed = content.of_bytes(data)
         if address != expected:
             self._put(address, sealed)
         return address, len(data)
+
+    def _counted(self, parts: Iterator[bytes]) -> Iterator[bytes]:
+        """Each part once, however often it is read."""
+        for part in parts:
+            yield part
+            if not self._is_again:
+                self._meter.add(bytes=len(part))
 
     def _not_readable(self, name: bytes, error: OSError) -> None:
         refuse_if_exhausted(error)

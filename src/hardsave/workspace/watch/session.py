@@ -95,17 +95,17 @@ class WatchSession:
         return self._source is None
 
     @property
-    def sees_root(self) -> bool:
+    def watches_root(self) -> bool:
         """Whether the workspace itself is watched. It is not if the scan could not open it."""
         return b"" in self._watches
 
     @property
-    def is_without_root(self) -> bool:
+    def has_no_root(self) -> bool:
         """Whether there is no workspace, and there was none when it began."""
         return self.identity == _NOWHERE == _identity(self._root)
 
     @property
-    def is_of_another(self) -> bool:
+    def root_was_replaced(self) -> bool:
         """Whether the workspace is another directory than it was, or is there again."""
         return self.identity != _identity(self._root)
 

@@ -140,7 +140,7 @@ class Watch:
             if self._is_closed:
                 return
             self._is_closed = True
-        self._nudge()
+        self._wake_waiter()
         with self._waiting, self._lock:
             self._close_descriptors()
 
@@ -174,13 +174,13 @@ class Watch:
             session, why = self._session, "nothing is known from an earlier scan"
             if session is not None:
                 session.read_all_until_now(self._answer_seconds)
-                why = self._why_everything(session, cache)
+                why = self._full_scan_reason(session, cache)
             if session is None or why:
-                session = self._begin_anew()
+                session = self._start_session()
                 why = session.rescan_reason or why
-            return self._tell(session, why, cache)
+            return self._changed_since(session, why, cache)
 
-    def _why_everything(self, session: WatchSession, cache: Cache) -> str:
+    def _full_scan_reason(self, session: WatchSession, cache: Cache) -> str:
         mark = _mark(cache)
         if session.rescan_reason:
             return session.rescan_reason
@@ -192,7 +192,7 @@ class Watch:
             return f"nothing is taken for granted longer than {self._full_seconds:g} seconds"
         return ""
 
-    def _begin_anew(self) -> WatchSession:
+    def _start_session(self) -> WatchSession:
         """Start a new session: it watches the directories that the next scan will look at."""
         before = self._session
         self._oldest = self._moment
@@ -209,10 +209,10 @@ class Watch:
             open_source=self._open_source,
             warn=self._warn,
         )
-        self._nudge()  # a thread that waits shall wait for the new session
+        self._wake_waiter()  # a thread that waits shall wait for the new session
         return self._session
 
-    def _tell(self, session: WatchSession, full_scan_reason: str, cache: Cache) -> Changed:
+    def _changed_since(self, session: WatchSession, full_scan_reason: str, cache: Cache) -> Changed:
         mark = Mark(self._number, self._moment)
         self._moment = session.moment = self._moment + 1
         session.has_changes = False
@@ -254,7 +254,7 @@ class Watch:
         """Make the thread that waits, or else the next one to wait, return at once."""
         self._refuse_misuse()
         self._is_woken = True
-        self._nudge()
+        self._wake_waiter()
 
     def _wait_for_changes(self, end: float) -> bool:
         no_events_end = time.monotonic() + self._no_events_seconds
@@ -276,11 +276,11 @@ class Watch:
             if session.look_at_mounts() or session.has_changes or session.rescan_reason:
                 return 0
             left = self._is_due_at - self._clock()
-            if session.sees_root:
+            if session.watches_root:
                 return left
-            if session.is_without_root:  # and no event tells when it comes again
+            if session.has_no_root:  # and no event tells when it comes again
                 return min(left, ROOT_SECONDS)
-            if session.is_of_another:
+            if session.root_was_replaced:
                 return 0
             return min(left, no_events_end - time.monotonic())
 
@@ -290,11 +290,11 @@ class Watch:
         while (left := min(last + quiet, stop) - time.monotonic()) > 0:
             if not self._sleep(left):
                 return False
-            if self._reads_changes():
+            if self._finds_changes():
                 last = time.monotonic()
         return True
 
-    def _reads_changes(self) -> bool:
+    def _finds_changes(self) -> bool:
         with self._lock:
             session = self._session
             if session is None:
@@ -318,7 +318,7 @@ class Watch:
             os.read(self._reads, 4096)
         return not self._is_woken and not self._is_closed
 
-    def _nudge(self) -> None:
+    def _wake_waiter(self) -> None:
         with suppress(BlockingIOError):  # full: the thread that waits is woken already
             os.write(self._wakes, b"!")
 

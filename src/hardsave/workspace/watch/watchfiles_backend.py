@@ -57,12 +57,12 @@ class Watchfiles:
         self._numbers: dict[bytes, int] = {}
         self._paths: dict[int, bytes] = {}
         self._next = itertools.count(1)
-        self._told: list[Event] = []
+        self._events: list[Event] = []
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self.fd, self._tells = os.pipe()
+        self.fd, self._wakes = os.pipe()
         os.set_blocking(self.fd, False)
-        os.set_blocking(self._tells, False)
+        os.set_blocking(self._wakes, False)
         self._thread = threading.Thread(target=self._listen, name="hardsave-watch", daemon=True)
         self._thread.start()
         self._wait_until_ready(cookies)
@@ -84,14 +84,14 @@ class Watchfiles:
         with suppress(BlockingIOError):
             os.read(self.fd, 4096)
         with self._lock:
-            told, self._told = self._told, []
-            return told
+            found, self._events = self._events, []
+            return found
 
     def close(self) -> None:
         self._stop.set()
         self._thread.join()
         os.close(self.fd)
-        os.close(self._tells)
+        os.close(self._wakes)
 
     # In the thread
 
@@ -106,26 +106,26 @@ class Watchfiles:
                 stop_event=self._stop,
                 raise_interrupt=False,
             ):
-                self._tell([(os.fsencode(path), kind.name) for kind, path in changes])
+                self._convert([(os.fsencode(path), kind.name) for kind, path in changes])
         finally:  # also after an error: from now on no events come
             self._put([Event(-1, inotify.Q_OVERFLOW)])
 
-    def _tell(self, changes: list[tuple[bytes, str]]) -> None:
+    def _convert(self, changes: list[tuple[bytes, str]]) -> None:
         found = [(path, kind, _is_directory(path)) for path, kind in changes]
         with self._lock:
             numbers = dict(self._numbers) if len(found) > 1 else self._numbers
-            told = [
+            converted = [
                 event
                 for path, kind, is_dir in found
                 for event in events(path, kind, is_dir=is_dir, numbers=numbers)
             ]
-        self._put(told)
+        self._put(converted)
 
-    def _put(self, told: list[Event]) -> None:
+    def _put(self, more: list[Event]) -> None:
         with self._lock:
-            self._told += told
+            self._events += more
         with suppress(BlockingIOError):
-            os.write(self._tells, b"!")
+            os.write(self._wakes, b"!")
 
     def _wait_until_ready(self, cookies: bytes) -> None:
         """The library does not say from when on it watches: files are made until one is noticed."""

@@ -142,7 +142,8 @@ def purge(
     if text is not None:
         session.refuse_timeline(beside="--text, which is about the whole store")
     timeline = session.line_typed.name if whole else None
-    what = "the text" if text is not None else f"timeline {timeline!r}" if whole else f"{ref!r}"
+    named = session.shown_name(timeline or "")
+    what = "the text" if text is not None else f"timeline {named!r}" if whole else f"{ref!r}"
     one = None if ref is None else session.find(ref).id
     if not session.out.confirm(f"purge {wording.shown(what)} for good?", yes=yes, what="purge"):
         session.out.say("nothing was done")

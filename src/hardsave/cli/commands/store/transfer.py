@@ -6,7 +6,7 @@ import click
 
 from hardsave.cli.arguments import TIMELINE
 from hardsave.cli.command import command, not_empty
-from hardsave.cli.render import wording
+from hardsave.cli.render import refs, wording
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 
@@ -93,7 +93,7 @@ def _lines(done: "Imported") -> list[str]:
     here = f", {done.skipped:,} were here already" if done.skipped else ""
     deleted_hint = f"; {done.hidden:,} of them are deleted here and stay so" if done.hidden else ""
     lines = [f"{wording.count(done.checkpoints, 'new checkpoint')}{here}{deleted_hint}"]
-    lines += [f"  {wording.shown(name)}" for name in done.timelines]
+    lines += [f"  {wording.shown(refs.timeline(name))}" for name in done.timelines]
     lines += [
         f"  {wording.shown(old)} has another history here; it came as {wording.shown(new)}"
         for old, new in done.renamed.items()
