@@ -20,7 +20,7 @@ from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
-from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, filled
 from hardsave.objects.view import plain, view
 from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
 from hardsave.stores.ledger import Fence, Work
@@ -267,7 +267,8 @@ class Saving:
             created_at, origin, title = record.created_at, None, request.title
         else:
             created_at, origin, title = base.created_at, base.origin, base.title or request.title
-        become = TimelineRecord(self._name, record.id, record.seq, created_at, origin, False, title)
+        place = (self._name, record.id, record.seq, created_at, origin, False, title)
+        become = filled(TimelineRecord, place)
         batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
         if work is not None:
             batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
@@ -406,8 +407,9 @@ class Saving:
         if status is None:
             status = self._status_of(parent)
         said = (name, kind, status, description, metadata)
-        place = (id, self._name, seq, parent, moment)
-        return CheckpointRecord(0, *place, *said, root, summary=summary)
+        place = (0, id, self._name, seq, parent, moment)
+        rest = (root, None, None, None, 0, 0, summary, 0)  # no files, no task, not hidden
+        return filled(CheckpointRecord, (*place, *said, *rest))
 
     def _status_of(self, head: Id | None) -> str:
         return RUNNING if head is None else self._context.history.at(head).status

@@ -113,6 +113,17 @@ def last_of(items: Sequence[Any], new: int, limit: int, plain: Callable[[Any], A
     """What was said last, the last prompt among so many new messages, both on one line, and which
     tools the last message calls. `plain` makes data of messages that are objects, and takes secrets
     out of them."""
+    last = plain(items[-1]) if items else None
+    if type(last) is dict and len(last) == 2:  # nearly always, and a search takes ten times as long
+        role, text = last.get("role"), last.get("content")
+        if type(text) is str and (role == "user" or (role == "assistant" and new <= 1)):
+            said = line(text, limit)
+            if said:
+                return filled(Spoken, (said, said if role == "user" and new > 0 else "", ""))
+    return _searched(items, new, limit, plain)
+
+
+def _searched(items: Sequence[Any], new: int, limit: int, plain: Callable[[Any], Any]) -> Spoken:
     said = prompt = tools = ""
     has_result = False
     last = len(items) - 1
@@ -139,10 +150,6 @@ def _tools(read: messages.Message) -> str:
 
 
 def _read(item: Any) -> messages.Message | None:
-    if isinstance(item, dict):
-        role, content = item.get("role"), item.get("content")
-        if type(content) is str and type(role) is str and len(item) == 2 and role != "tool":
-            return messages.Message(role, content)
     return messages.read(item) if isinstance(item, Mapping | str) else None
 
 
