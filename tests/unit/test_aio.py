@@ -429,3 +429,24 @@ def test_whoever_awaits_an_attempt_can_name_it() -> None:
     assert {name for name in aio.__all__ if not hasattr(aio, name)} == set()
     with pytest.raises(AttributeError, match="no attribute 'Attempts'"):
         _ = aio.Attempts  # type: ignore[attr-defined] # what is tested
+
+
+def test_a_task_saves_on_a_head_that_it_has_moved_itself(tmp_path: Path) -> None:
+    """Each of its calls may be made by another thread. What another task has moved is another's."""
+
+    async def play() -> None:
+        async with aio.open(f"sqlite:///{tmp_path}/s.db") as vault:
+            line = await vault.timeline("main")
+            for turn in range(5):
+                await line.save({"turn": turn})
+                await line.save({"turn": turn + 1})
+                await line.rewind("@~1")
+                await asyncio.gather(*(line.load() for _ in range(4)))  # in other threads
+                await vault.undo()
+                await line.save({"turn": turn})
+            await line.rewind("@~1")
+            await asyncio.create_task(vault.undo())
+            with pytest.raises(Conflict):
+                await line.save({"turn": 9})
+
+    asyncio.run(play())

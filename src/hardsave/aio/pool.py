@@ -1,6 +1,8 @@
 """The threads that an awaited vault runs its calls in."""
 
 import asyncio
+import weakref
+from asyncio import current_task
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from functools import partial
@@ -9,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from hardsave.errors import Misuse
 from hardsave.logs import log
 from hardsave.tasks.threads import Crew
+from hardsave.vault import own_moves
 from hardsave.vault.events import EventName
 
 T = TypeVar("T")
@@ -52,9 +55,11 @@ class Pool:
     ) -> "asyncio.Future[T]":
         if self.is_closed:
             raise Misuse("this vault is closed; open it again")
-        # In a copy of the caller's context: what an attempt saves is known to be its own.
-        bound = partial(call, *args, **kwargs)
-        return asyncio.wrap_future(crew.submit(partial(copy_context().run, bound)))
+        # In a copy of the caller's context: what an attempt saves is known to be its own, and so is
+        # a head that the task has moved.
+        bound, context, task = partial(call, *args, **kwargs), copy_context(), current_task()
+        context.run(own_moves.task.set, None if task is None else weakref.ref(task))
+        return asyncio.wrap_future(crew.submit(partial(context.run, bound)))
 
     async def tell(self, event: EventName, about: object) -> None:
         for handler in tuple(self.handlers.get(event, ())):
@@ -63,7 +68,7 @@ class Pool:
             except Exception:  # noqa: BLE001 # anything at all: what has been saved is saved
                 _log.exception("a handler of %s failed: %r", event, handler)
             except asyncio.CancelledError:
-                task = asyncio.current_task()
+                task = current_task()
                 if task is not None and task.cancelling():
                     raise  # it is we who are cancelled
                 _log.exception("a handler of %s was cancelled: %r", event, handler)

@@ -12,13 +12,16 @@ _HABITS = (
     ("goto", "to go back", "rewind"),
     ("checkout", "to go back", "rewind"),
     ("load", "to go back", "rewind"),
+    ("switch", "to go back", "rewind"),
     ("list", "to see what was saved", "log"),
     ("ls", "to see what was saved", "log"),
     ("checkpoints", "to see what was saved", "log"),
     ("snapshots", "to see what was saved", "log"),
     ("history", "to see what was saved", "log"),
-    ("sessions", "to see the timelines", "timelines"),
-    ("branches", "to see the timelines", "timelines"),
+    ("watch", "to see what is saved while it happens", "log --follow"),
+    ("follow", "to see what is saved while it happens", "log --follow"),
+    ("sessions", "to see the sessions", "timelines"),
+    ("branches", "to see the sessions", "timelines"),
     ("cat", "to see one checkpoint", "show"),
     ("inspect", "to see one checkpoint", "show"),
     ("changes", "to see what has changed", "diff"),
@@ -30,6 +33,9 @@ _HABITS = (
     ("commit", "to save", "save"),
     ("backup", "to save", "save"),
     ("add", "to save", "save"),
+    ("stash", "to save", "save"),
+    ("create", "to save", "save"),
+    ("tag", "to save under a name", "save"),
     ("branch", "to start another timeline", "fork"),
     ("copy", "to start another timeline", "fork"),
     ("rm", "to delete a checkpoint", "delete"),
@@ -38,8 +44,8 @@ _HABITS = (
     ("ops", "to see what can be taken back", "undo --list"),
     ("operations", "to see what can be taken back", "undo --list"),
     ("reflog", "to see what can be taken back", "undo --list"),
-    ("resume", "to queue a job again", "jobs resume"),
-    ("continue", "to queue a job again", "jobs resume"),
+    ("resume", "to go on with an agent", "rewind @ --resume"),
+    ("continue", "to go on with an agent", "rewind @ --resume"),
     ("submit", "to queue a job", "jobs submit"),
     ("queue", "to queue a job", "jobs submit"),
     ("approve", "to answer a job", "jobs approve"),
@@ -64,7 +70,10 @@ _HABITS = (
     ("purge", "to remove something for good", "store purge"),
     ("install", "to let agents save by themselves", "init"),
     ("setup", "to let agents save by themselves", "init"),
+    ("uninstall", "to take the hooks of agents out", "init --undo"),
     ("start", "to run an agent that is saved", "run"),
+    ("serve", "to run jobs", "worker"),
+    ("server", "to run jobs", "worker"),
     ("exec", "to run an agent that is saved", "run"),
     ("version", "to see the version", "--version"),
     ("help", "to see the commands", "--help"),
@@ -87,9 +96,11 @@ def answer(word: str, path: str, known: Collection[str]) -> str:
 
 
 def _nearest(word: str, known: Collection[str], habits: Collection[str]) -> str | None:
-    """One of our commands, if it is very much like it; else whichever is nearest, if any is."""
+    """One of our commands, if it is very much like it; else the nearest word, if one is near: a
+    command may be mistyped, and a habit has to be alike."""
     from difflib import get_close_matches  # for a word that was mistyped, and for nothing else
 
     near = get_close_matches(word, known, n=1, cutoff=0.8)
-    near = near or get_close_matches(word, [*known, *habits], n=1, cutoff=0.65)
+    near = near or get_close_matches(word, [*known, *habits], n=1, cutoff=0.7)
+    near = near or get_close_matches(word, known, n=1, cutoff=0.65)
     return near[0] if near else None

@@ -174,6 +174,8 @@ class Stats(Record):
     tasks: int = 0
     """How many are in the ledger. A store leaves it at 0; the vault fills it in."""
     own_bytes: int = 0
+    backup_bytes: int = 0
+    """Of `disk_bytes`, those of the backup, which is a second copy of everything."""
     object_bytes: int = 0
     """How long the objects are together, before they are compressed."""
 

@@ -13,6 +13,8 @@ from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
 from hardsave.errors import Conflict, LeaseLost, Misuse
+from hardsave.logs import log
+from hardsave.objects.hashing import digest
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.stores.base import Store
 from hardsave.stores.ledger import Fence, TaskMove, Work, lost_message
@@ -31,7 +33,7 @@ from hardsave.tasks.child_lock import ChildLock, child_lock
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.lease import Lease, Listener
 from hardsave.tasks.retry import Retry
-from hardsave.tasks.steps import Journal, UnknownPolicy
+from hardsave.tasks.steps import Given, Journal, UnknownPolicy
 from hardsave.tasks.task import Task, view
 
 __all__ = ["Attempt", "Paused", "check_policy"]
@@ -112,12 +114,14 @@ class Attempt(Listener):
         self,
         name: str,
         fn: Callable[..., T],
+        /,
         *args: Any,
         key: str | None = None,
         unknown: UnknownPolicy | None = None,
         retry: Retry | None = None,
+        **kwargs: Any,
     ) -> T:
-        """What `fn(*args)` gives, called once and returned from the record ever after.
+        """What `fn(*args, **kwargs)` gives, called once and returned from the record ever after.
 
         If the process dies inside, or the result cannot be recorded, whether it happened is unknown
         to the next attempt, and the policy decides: `retry` calls again, `skip` goes on with None,
@@ -126,28 +130,42 @@ class Attempt(Listener):
         """
         self._check()
         calls = self._calls
+        given = Given(args, kwargs)
         call = calls.begin(
-            name, args, enclosing=calls.enclosing, key=key, unknown=unknown, retry=retry
+            name, given, enclosing=calls.enclosing, key=key, unknown=unknown, retry=retry
         )
         if call.is_recorded:
             return call.value  # type: ignore[no-any-return] # it was a T when it was stored
         token = call.enter()
         try:
-            return call.done(self._run(call, fn, args))  # type: ignore[no-any-return] # as above
+            return call.done(self._run(call, fn, given))  # type: ignore[no-any-return] # as above
         finally:
             call.exit(token)
 
-    def _run(self, call: Call, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    def _run(self, call: Call, fn: Callable[..., Any], given: Given) -> Any:
         """What its function gives, in as many tries as it has."""
         while True:
             call.check()
             try:
-                return _called(fn, args)
+                return _called(fn, given)
             except Exception as error:
                 seconds = call.again(error)
                 if seconds is None:
                     raise
             self._loss.wait(seconds)
+
+    def once(self, name: str) -> str:
+        """The id of a checkpoint that this task makes once: the same in all its attempts, until it
+        starts over. A message that is appended under it is there once, also if the process dies
+        before the task has ended:
+
+            chat = vault.timeline("chat", once=attempt.once("greeting"))
+            chat.append({"messages": ["hello"]})
+        """
+        names.check("the name of a checkpoint", name)
+        task = self._record
+        parts = (task.name, str(task.created_at), str(task.generation), name)
+        return f"chk_{digest(''.join(f'{len(each)}:{each}' for each in parts).encode())[:12].hex()}"
 
     def progress(self, done: int, total: int = 0) -> None:
         """So many of so many are done. Kept for the next attempt, if there has to be one."""
@@ -163,7 +181,7 @@ class Attempt(Listener):
         ends here, and another one begins when `tasks.answer` was called. Questions with a `key`
         may come in another order the next time."""
         names.check_text("a question", question)
-        call = begin_step(self, "ask", (question,), enclosing=self._calls.enclosing, key=key)
+        call = begin_step(self, "ask", Given((question,)), enclosing=self._calls.enclosing, key=key)
         if call.is_recorded:
             return call.value
         call.leave()
@@ -219,6 +237,10 @@ class Attempt(Listener):
         with self._mutex:
             record = states.failed(self._record, line, now, again_at=again_at)
             self._move("failed", record, about, ends=True)
+        if isinstance(error, BaseException):  # an error in the program itself would else be silent
+            then = "it has failed" if again_at is None else "it is tried again"
+            told = f"task {self.id!r}, attempt {self.number}: {then}\n{about['traceback']}"
+            log(__name__).warning("%s", said(told).rstrip())
 
     def _again_at(self, error: BaseException | str, now: int) -> int | None:
         """When to try again; None if that is not worth it."""
@@ -405,17 +427,17 @@ def _hand_back(attempt: Attempt) -> None:
 def begin_step(
     attempt: Attempt,
     name: str,
-    args: tuple[Any, ...],
+    given: Given,
     *,
     enclosing: str,
     key: str | None = None,
     unknown: UnknownPolicy | None = None,
     retry: Retry | None = None,
 ) -> Call:
-    """A step as its parts, for whoever calls its function by himself: see `Attempt.step`."""
+    """A step as its parts, for a caller that calls its function by itself: see `Attempt.step`."""
     attempt._check()
     return attempt._calls.begin(
-        name, args, enclosing=enclosing, key=key, unknown=unknown, retry=retry
+        name, given, enclosing=enclosing, key=key, unknown=unknown, retry=retry
     )
 
 
@@ -428,8 +450,8 @@ def _is_so_many(number: Any) -> bool:
     return isinstance(number, int) and 0 <= number < 2**63
 
 
-def _called(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    result = fn(*args)
+def _called(fn: Callable[..., Any], given: Given) -> Any:
+    result = fn(*given.args, **given.kwargs)
     if isinstance(result, CoroutineType):
         result.close()
         raise Misuse("a step of the synchronous vault is a plain function; see hardsave.aio")

@@ -17,7 +17,7 @@ from hardsave.tasks import attempt as sync_attempt
 from hardsave.tasks.calls import Call
 from hardsave.tasks.child_lock import ChildLock
 from hardsave.tasks.retry import Retry
-from hardsave.tasks.steps import UnknownPolicy
+from hardsave.tasks.steps import Given, UnknownPolicy
 from hardsave.tasks.task import Task
 
 _log = log(__name__)
@@ -101,35 +101,41 @@ class Attempt:
         self,
         name: str,
         fn: Callable[..., Awaitable[T]],
+        /,
         *args: Any,
         key: str | None = None,
         unknown: UnknownPolicy | None = None,
         retry: Retry | None = None,
+        **kwargs: Any,
     ) -> T: ...
     @overload
     async def step(
         self,
         name: str,
         fn: Callable[..., T],
+        /,
         *args: Any,
         key: str | None = None,
         unknown: UnknownPolicy | None = None,
         retry: Retry | None = None,
+        **kwargs: Any,
     ) -> T: ...
     async def step(
         self,
         name: str,
         fn: Callable[..., Any],
+        /,
         *args: Any,
         key: str | None = None,
         unknown: UnknownPolicy | None = None,
         retry: Retry | None = None,
+        **kwargs: Any,
     ) -> Any:
-        enclosing = sync_attempt.enclosing_step(self._sync)
+        enclosing, given = sync_attempt.enclosing_step(self._sync), Given(args, kwargs)
         call = await begun(
             self._threads,
             lambda: sync_attempt.begin_step(
-                self._sync, name, args, enclosing=enclosing, key=key, unknown=unknown, retry=retry
+                self._sync, name, given, enclosing=enclosing, key=key, unknown=unknown, retry=retry
             ),
             Call.never_run,
         )
@@ -137,28 +143,31 @@ class Attempt:
             return call.value
         token = call.enter()
         try:
-            value = await self._run(call, fn, args)
+            value = await self._run(call, fn, given)
             return await self._threads.run_to_the_end(call.done, value)  # it has happened
         finally:
             call.exit(token)
 
-    async def _run(self, call: Call, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    async def _run(self, call: Call, fn: Callable[..., Any], given: Given) -> Any:
         while True:
             call.check()
             try:
-                return await self._called(fn, args)
+                return await self._called(fn, given)
             except Exception as error:
                 seconds = await self._threads.run_to_the_end(call.again, error)
                 if seconds is None:
                     raise
             await asyncio.sleep(seconds)
 
-    async def _called(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    async def _called(self, fn: Callable[..., Any], given: Given) -> Any:
         """Coroutines here, plain functions in a thread: they may block."""
         if inspect.iscoroutinefunction(fn):
-            return await fn(*args)
-        value = await self._threads.run_function(fn, *args)
+            return await fn(*given.args, **given.kwargs)
+        value = await self._threads.run_function(fn, *given.args, **given.kwargs)
         return await value if inspect.isawaitable(value) else value
+
+    def once(self, name: str) -> str:
+        return self._sync.once(name)
 
     async def progress(self, done: int, total: int = 0) -> None:
         await self._threads.run(self._sync.progress, done, total)

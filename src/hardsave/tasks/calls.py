@@ -9,7 +9,7 @@ from hardsave.objects.records import EntryRecord, TaskRecord, filled
 from hardsave.tasks import names, retry, steps
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.retry import Retry
-from hardsave.tasks.steps import POLICIES, Asked, Body, Journal, Scope, UnknownPolicy
+from hardsave.tasks.steps import POLICIES, Asked, Body, Given, Journal, Scope, UnknownPolicy
 from hardsave.tuples import NamedTuple
 
 MOST_SAID = 10_000  # characters of an error
@@ -77,7 +77,7 @@ class Calls:
     def begin(
         self,
         name: str,
-        args: tuple[Any, ...],
+        given: Given,
         *,
         enclosing: str,
         key: str | None = None,
@@ -99,7 +99,7 @@ class Calls:
             if scope is None:
                 scope = self._scopes[enclosing] = Scope()
             asked = scope.enter(enclosing, name, key)
-        call = Call(self, scope, asked, steps.arguments_hash(self.desk.codec, args), policy, retry)
+        call = Call(self, scope, asked, steps.arguments_hash(self.desk.codec, given), policy, retry)
         try:
             call.look()
         except BaseException:

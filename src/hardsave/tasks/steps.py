@@ -10,7 +10,8 @@ Steps that overlap, and those with a key, may come in any order.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from hardsave.errors import Corrupt, Misuse, StepsChanged, Unstorable
@@ -47,8 +48,20 @@ def unpack(data: bytes) -> Body:
     return Body(arguments, place, data[_HEAD.size :])
 
 
-def arguments_hash(codec: Codec, args: tuple[Any, ...]) -> bytes:
+class Given(NamedTuple):
+    """The arguments of a step."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = MappingProxyType({})
+
+    def listed(self) -> tuple[Any, ...]:
+        """As one tuple, in which the order of keywords does not count."""
+        return (*self.args, *sorted(self.kwargs.items())) if self.kwargs else self.args
+
+
+def arguments_hash(codec: Codec, given: Given) -> bytes:
     """Tells one set of arguments from another; what cannot be stored counts by its type."""
+    args = given.listed()
     if not args:
         return NO_ARGUMENTS
     try:

@@ -385,3 +385,10 @@ def test_a_rule_that_hides_most_files_is_said_by_save_status_and_log(
     ran = run("rewind", "main:1", "--yes")
     assert ran.code == 0, ran
     assert (project / "0.py").read_text() == (project / "1.py").read_text() == "one\n"
+
+
+def test_stats_say_how_much_of_it_is_the_backup(run: Run) -> None:
+    run("save")
+    found = run("store", "stats", "--json").data
+    assert 0 < found["backup_bytes"] < found["disk_bytes"]
+    assert " are the backup" in run("store", "stats").out

@@ -626,3 +626,45 @@ def test_a_question_inside_a_step_that_others_overlap_binds_nobody_to_an_order(r
         beside(attempt)  # this time it is first
         found = attempt.step("outer", lambda: outer(attempt, starts=False), unknown="fail")
     assert (found, effects.calls) == ("yes", [1])
+
+
+# What a task appends
+
+
+def test_what_is_appended_under_an_id_of_the_task_is_there_once(room: Room) -> None:
+    """However often its process dies before the end is recorded."""
+
+    def say(attempt: Attempt, *, dies: bool = False) -> None:
+        for text in ("hello", "bye"):
+            room.vault.timeline("chat", once=attempt.once(text)).append({"messages": [text]})
+        if dies:
+            raise Crash
+
+    room.tasks.add("t")
+    for _ in range(2):
+        crashed(room, "t", lambda attempt: say(attempt, dies=True))
+    with room.tasks.claim("t") as attempt:
+        say(attempt)
+    chat = room.vault.timeline("chat")
+    assert chat.load() == {"messages": ["hello", "bye"]}
+    room.tasks.retry("t", force=True)
+    with room.tasks.claim("t") as attempt:  # from the beginning, on purpose
+        say(attempt)
+    assert chat.load() == {"messages": ["hello", "bye", "hello", "bye"]}
+
+
+def test_ids_of_a_task_are_its_own(room: Room) -> None:
+    for name in ("t", "u"):
+        room.tasks.add(name)
+    with room.tasks.claim("t") as one, room.tasks.claim("u") as other:
+        assert len({one.once("a"), one.once("b"), other.once("a"), other.once("b")}) == 4
+        assert one.once("a") == one.once("a")
+        with pytest.raises(Misuse):
+            one.once("")
+
+
+def test_a_step_takes_keywords(room: Room) -> None:
+    room.tasks.add("t")
+    with room.tasks.claim("t") as attempt:
+        assert attempt.step("parse", int, "ff", base=16) == 255
+        assert attempt.step("name", dict, name="n", fn="f") == {"name": "n", "fn": "f"}

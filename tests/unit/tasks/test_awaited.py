@@ -65,6 +65,8 @@ def test_a_task_from_start_to_end() -> None:
         async with tasks.attempt("t1") as attempt:
             assert await attempt.step("async", later, "a") == "a"
             assert await attempt.step("plain", effects, "b") == "b"
+            assert await attempt.step("keyword", later, value="c") == "c"
+            assert await attempt.step("plain keyword", int, "ff", base=16) == 255
             await attempt.progress(1, 2)
         assert (await tasks.get("t1")).state == "completed"
         assert (await tasks.stats()).completed == 1
@@ -75,7 +77,7 @@ def test_a_task_from_start_to_end() -> None:
             await tasks.claim("t1")
 
     run(body)
-    assert effects.calls == ["a", "b"]
+    assert effects.calls == ["a", "b", "c"]
 
 
 def test_recorded_steps_are_not_awaited_again() -> None:

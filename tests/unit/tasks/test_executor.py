@@ -51,6 +51,23 @@ def test_every_task_is_run_once_by_any_number_of_threads(room: Room) -> None:
     assert room.tasks.stats().completed == 60
 
 
+def test_an_attempt_that_fails_is_reported_with_its_traceback(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A mistake in the program would else be tried again and again, and nothing would be seen."""
+
+    def handle(attempt: hardsave.Attempt) -> None:
+        attempt.step("act", int, "1", bass=10)
+
+    room.tasks.add("t", max_attempts=2)
+    room.run(handle)
+    first, last = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert first.startswith("task 't', attempt 1: it is tried again\nTraceback (most recent call")
+    assert "in handle\n" in first
+    assert "TypeError" in first
+    assert last.startswith("task 't', attempt 2: it has failed\nTraceback")
+
+
 def test_handlers_really_run_at_once(room: Room) -> None:
     for number in range(4):
         room.tasks.add(f"t{number}")

@@ -36,7 +36,7 @@ def test_no_name_can_pass_for_a_path() -> None:
 def test_arguments_tell_calls_apart() -> None:
     codec = Codec()
     every = [(), (1,), (True,), (1, 2), ("1",), ([1],), ((1,),), (None,), (object(),), ({1, 2},)]
-    hashes = [steps.arguments_hash(codec, args) for args in every]
+    hashes = [steps.arguments_hash(codec, steps.Given(args)) for args in every]
     assert len(set(hashes)) == len(every)
 
 
@@ -45,9 +45,9 @@ def test_what_cannot_be_stored_counts_by_its_type() -> None:
 
     class Client: ...
 
-    one, two = (steps.arguments_hash(codec, (Client(), "x")) for _ in range(2))
+    one, two = (steps.arguments_hash(codec, steps.Given((Client(), "x"))) for _ in range(2))
     assert one == two
-    assert one != steps.arguments_hash(codec, (Client(), "y"))
+    assert one != steps.arguments_hash(codec, steps.Given((Client(), "y")))
 
 
 def test_the_entry_of_a_step_round_trips() -> None:
@@ -132,3 +132,13 @@ def test_overlapping_steps_may_come_in_any_order_and_later_ones_keep_their_place
     scope.leave(one)
     scope.leave(two)
     assert scope.enter("", "c", None).place == 3
+
+
+def test_keywords_count_in_any_order() -> None:
+    codec = Codec()
+
+    def hashed(*args: object, **kwargs: object) -> bytes:
+        return steps.arguments_hash(codec, steps.Given(args, kwargs))
+
+    assert hashed(1, a=2, b=3) == hashed(1, b=3, a=2)
+    assert len({hashed(1), hashed(1, a=2), hashed(1, a=3), hashed(1, b=2), hashed()}) == 5

@@ -298,6 +298,7 @@ class SqliteStore(Questions):
         return Stats(
             *(timelines, checkpoints, objects, size + copied),
             own_bytes=share,
+            backup_bytes=copied,
             object_bytes=object_bytes,
         )
 

@@ -41,9 +41,15 @@ def _lines(session: Session, found: Stats) -> "list[Text]":
             "checkpoints": f"{found.checkpoints:,}",
             "objects": f"{found.objects:,}",
             "tasks": f"{found.tasks:,}",
-            "on disk": wording.size(found.disk_bytes),
+            "on disk": _on_disk(found),
         }
     )
+
+
+def _on_disk(found: Stats) -> str:
+    backup = wording.size(found.backup_bytes)
+    said = f", of which {backup} are the backup" if found.backup_bytes else ""
+    return wording.size(found.disk_bytes) + said
 
 
 @command(
