@@ -236,6 +236,14 @@ class AgentSpec(ABC):
 
         return tools.by_keys(given)
 
+    def makes(self, given: Any, path: str, before: str | None, after: str | None) -> bool:
+        """Whether a call with this input, which edits a file that it names like this, makes one
+        content out of another, and nothing else has to have changed the file. None is a file that
+        is not there. False if the input does not say it."""
+        from hardsave.agents import tools  # which a hook without a daemon does without
+
+        return tools.makes(given, before, after)
+
     def left_running(self, line: bytes) -> Iterable[tuple[str, bool]]:
         """The calls of which this line of a transcript says that their commands go on in the
         background (True), or that these have ended there (False)."""
