@@ -109,18 +109,25 @@ def _none(session: Session, status: str | None, before: str | None) -> str:
 # Whose files go back
 
 
-def whole_directory(session: Session, options: RewindOptions, target: Checkpoint) -> RewindOptions:
+def whole_directory(
+    session: Session, options: RewindOptions, target: Checkpoint, *, is_named: bool
+) -> RewindOptions:
     """A moment of a directory is gone back to as a whole: what other sessions have done since goes
-    back, too. It stays saved, and the user is told whose it is."""
+    back, too. It stays saved, and the user is told whose it is. A moment that `is_named` by a ref
+    is one of the directory if its session was over before the others began; else they were at work
+    together, and the user may not know of them."""
     is_about_files = options.what != "state" and target.files is not None
     if not is_about_files or options.scope is not None or session.timeline_given is not None:
         return options
+    here = of_directory(session.timeline_states, session.directory)
     others = [
         each
-        for each in of_directory(session.timeline_states, session.directory)
+        for each in here
         if each.name != target.timeline and each.newest > record_of(target).number
     ]
-    if not others:
+    own = next((each for each in here if each.name == target.timeline), None)
+    is_together = own is None or any(each.created_at <= own.updated_at for each in others)
+    if not others or (is_named and is_together):
         return options
     session.out.say(_told(session, others))
     return options._replace(scope="everyone")

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 import hardsave
+from hardsave import StepSummary
 from hardsave.cli.picker.feed import FIRST
 from tests.integration.cli.conftest import HARDSAVE, Project
 from tests.integration.cli.screen import Screen
@@ -56,12 +57,11 @@ def test_a_filter_finds_the_oldest_moment_of_the_oldest_session_and_goes_back_at
             (project.path / "parser.py").write_text(f"# {number}\n")
             vault.timeline(name).save(
                 {"messages": [{"role": "user", "content": f"Make it {number}"}]},
-                description=f"before: Make it {number}",
-                metadata={"hook": "UserPromptSubmit"},
+                step=StepSummary(prompt=f"Make it {number}"),
                 workspace=project.path,
             )
     with project.screen("rewind", width=120) as seen:
-        for text in ("make-4", "> @   Make it 239", "6 sessions, 240 prompts, 5 steps"):
+        for text in ("claude-00000000-5", "> @   Make it 239", "6 sessions, 240 prompts, 5 steps"):
             seen.wait_for(text)
         seen.type("fix the")
         for text in ("1 session, 1 step", "> ○ Please fix the parser", "~ parser.py"):

@@ -170,3 +170,28 @@ def test_states_without_files_go_back_by_time_where_nothing_has_files(
             vault.timeline("main").save({"at": minutes}, status="ended")
     ran = run("rewind", "--before", "15m", "--yes", "--json")
     assert (ran.code, ran.data["target"]["seq"]) == (0, 1)
+
+
+def test_a_ref_of_a_session_that_was_over_before_the_next_began_means_the_directory(
+    run: Run, project: Path, clock: Clock
+) -> None:
+    with hardsave.open() as vault:
+        for name, minutes in ((FIRST, (60, 50)), (SECOND, (40, 30))):
+            for at in minutes:
+                clock.minutes_ago = at
+                (project / "a.txt").write_text(f"{name} {at} minutes ago")
+                vault.timeline(name).save({}, workspace=".")
+    clock.minutes_ago = 0
+    ran = run("rewind", "claude-0b6e1f2a:2", "--yes")
+    assert ran.code == 0, ran.err
+    assert "goes back, too, and stays saved: codex-7d63e7b0" in ran.err
+    assert there(project) == f"{FIRST} 50 minutes ago"
+
+
+def test_a_ref_of_one_of_two_sessions_at_work_together_is_about_its_own(
+    run: Run, two_sessions: Path
+) -> None:
+    ran = run("rewind", "prompt-claud:2", "--yes")
+    assert ran.code != 0
+    assert "other sessions have changed this workspace since" in ran.err
+    assert there(two_sessions) == f"{SECOND} 5 minutes ago"

@@ -13,6 +13,7 @@ from hardsave.cli.picker.options import Listing, Names, Since, listing, since
 from hardsave.cli.picker.state import What
 from hardsave.errors import Conflict
 from hardsave.timeline.story import Head, Row, Told, tell
+from hardsave.vault.rollback import RolledBack
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOTHING = Told()
@@ -176,4 +177,18 @@ def test_what_cannot_be_gone_back_to_says_why() -> None:
     ]
     assert [each.plain for each in preview.diff(plan, "chk_1", "all")] == [
         "! other sessions have changed this workspace since"
+    ]
+
+
+def test_what_steps_of_tasks_did_since_is_still_done(session_1: Path) -> None:
+    task = RolledBack(id="mail", text="", state="succeeded", effects=("send", "archive"))
+    with hardsave.open() as vault:
+        line = vault.timeline("session-1")
+
+        def plan(id: str, what: What) -> hardsave.Rewind:
+            return line.rewind(id, what=what, dry_run=True).replace(tasks=(task,))
+
+        found = preview.facts(plan, line.get("@~1").id, "all")
+    assert "! 2 steps of tasks since, still done: send, archive" in [
+        each.plain for each in found.lines
     ]

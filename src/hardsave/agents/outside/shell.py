@@ -6,7 +6,6 @@ Nothing is expanded: `$HOME` stays as it is, and a substitution leaves an empty 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 LONGEST = 20_000  # characters that are looked at; what follows is the content of a file
 _PLAIN = re.compile(r"[^\s'\"\\$`#;&|()<>]+")
@@ -16,24 +15,24 @@ _NESTS = {"(": 1, ")": -1}
 _REDIRECTION = re.compile(r"<<<|&>>?|[<>]+[&|]?")
 
 
-@dataclass
 class Command:
     """One simple command: its words, and what a here document gives it to read."""
 
-    words: list[str] = field(default_factory=list)
-    document: str = ""
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.document = ""
 
 
-@dataclass
 class _Level:
     """The text itself, or a substitution in it: what has been read of its present command."""
 
-    ends_with: str = ""  # ")" or "`"; nothing: the text's end
-    is_quoted: bool = False  # inside of double quotes
-    command: Command = field(default_factory=Command)
-    word: str | None = None  # None: between words
-    is_redirected: bool = False  # the next word names a file, and is no argument
-    subshells: int = 0  # parentheses that are open here
+    def __init__(self, ends_with: str = "") -> None:
+        self.ends_with = ends_with  # ")" or "`"; nothing: the text's end
+        self.is_quoted = False  # inside of double quotes
+        self.command = Command()
+        self.word: str | None = None  # None: between words
+        self.is_redirected = False  # the next word names a file, and is no argument
+        self.subshells = 0  # parentheses that are open here
 
 
 def commands(text: str) -> list[Command]:

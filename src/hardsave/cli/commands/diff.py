@@ -13,6 +13,7 @@ from hardsave.cli.render import changed_files, json_data, refs, wording
 from hardsave.cli.render.changed_files import FileStat, Side
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
+from hardsave.progress import Total, meter
 from hardsave.timeline.diff import Diff, FileDiff
 from hardsave.tuples import NamedTuple
 
@@ -44,6 +45,7 @@ class ComparedFiles(NamedTuple):
     found: FileDiff
     old: Side
     new: Side
+    stats: tuple[FileStat, ...] = ()
 
     def signed(self) -> list[tuple[str, str]]:
         return changed_files.signed(self.found)
@@ -51,10 +53,15 @@ class ComparedFiles(NamedTuple):
     def patch(self, path: str) -> str:
         return changed_files.patch(path, self.old, self.new)
 
-    def stats(self) -> list[FileStat]:
-        return [
-            changed_files.file_stat(sign, path, self.old, self.new) for sign, path in self.signed()
-        ]
+    def counted(self) -> "ComparedFiles":
+        """The same, with how much of each file has changed."""
+        listed = self.signed()
+        done = meter("comparing", "files", lambda: Total(len(listed)))
+        stats = []
+        for sign, path in listed:
+            stats.append(changed_files.file_stat(sign, path, self.old, self.new))
+            done.add(1)
+        return self._replace(stats=tuple(stats))
 
 
 @command(
@@ -121,11 +128,11 @@ def _between(
     session: Session, before: Checkpoint, after: Checkpoint, asked: Asked, *, to_head: bool
 ) -> None:
     found = session.vault.diff(before, after)
-    sides = [changed_files.checkpoint_side(one.files) for one in (before, after)]
+    old, new = (changed_files.checkpoint_side(one.files) for one in (before, after))
     if asked.paths:
-        _check_paths(asked.paths, *sides)
+        _check_paths(asked.paths, old, new)
         found = found.replace(files=changed_files.within(found.files, asked.paths))
-    files = ComparedFiles(found.files, *sides)
+    files = _counted(session, ComparedFiles(found.files, old, new), asked)
     session.out.result(
         lambda: {
             "old": json_data.checkpoint(before),
@@ -215,6 +222,7 @@ def _with_disk(
     files = ComparedFiles(changes, stored, disk)
     if from_disk:
         files = ComparedFiles(changed_files.turned(changes), disk, stored)
+    files = _counted(session, files, asked)
     ends = {"old": json_data.checkpoint(one), "new": None}
     session.out.result(
         lambda: {
@@ -250,16 +258,22 @@ def _check_paths(paths: Sequence[str], *sides: Side) -> None:
             raise NotFound(f"{path!r} is on neither side; 'hardsave show REF --full' lists paths")
 
 
+def _counted(session: Session, files: ComparedFiles, asked: Asked) -> ComparedFiles:
+    if not asked.stat:
+        return files
+    with session.out.busy("comparing"):
+        return files.counted()
+
+
 def _files_data(files: ComparedFiles, asked: Asked) -> dict[str, Any]:
     answer: dict[str, Any] = {"files": json_data.files(files.found)}
     if not asked.stat:
         return {**answer, "patches": {path: files.patch(path) for _, path in files.signed()}}
-    stats = files.stats()
     return {
         **answer,
-        "stat": [each._asdict() for each in stats],
-        "insertions": sum(each.added for each in stats),
-        "deletions": sum(each.removed for each in stats),
+        "stat": [each._asdict() for each in files.stats],
+        "insertions": sum(each.added for each in files.stats),
+        "deletions": sum(each.removed for each in files.stats),
     }
 
 
@@ -272,7 +286,7 @@ def _files(files: ComparedFiles, asked: Asked) -> "Iterator[RenderableType]":
 
     if asked.stat:
         if files.found:
-            yield Diffstat(files.stats())
+            yield Diffstat(files.stats)
         return
     for sign, path in files.signed():
         patch = files.patch(path)

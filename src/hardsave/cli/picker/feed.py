@@ -53,8 +53,8 @@ def _nothing_saved(session: Session) -> str:
 
 
 def _pages(session: Session, moments: Moments) -> Iterator[Listing]:
-    """All that was read so far, again and again with more of it. Each page is as large as all
-    before it, because the story is told anew with each."""
+    """All that was read so far, again and again with more of it. Each page is three times as large
+    as all before it, because the story is told anew with each."""
     names = Names(
         lambda one: _title(session, one),
         lambda row: record_of(moments.checkpoints[row.id]).snapshot is not None,
@@ -62,10 +62,11 @@ def _pages(session: Session, moments: Moments) -> Iterator[Listing]:
     has_more, known, count = True, 0, FIRST
     while has_more:
         has_more = moments.read(count)
-        moments.count({row.id for row in moments.rows[known:]})
+        if known == 0:  # of older versions, whose states have to be read: of thousands, for long
+            moments.count({row.id for row in moments.rows})
         known = len(moments.rows)
         yield listing(moments.story(), names, session.now, is_whole=not has_more)
-        count = min(max(count, known), _LARGEST)
+        count = min(3 * known, _LARGEST)
 
 
 def _title(session: Session, one: story.Session) -> Text:
