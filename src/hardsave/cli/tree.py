@@ -73,6 +73,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
         "run": Entry("run", "Run any agent, with its workspace watched and saved."),
         "doctor": Entry("doctor", "Prove that saving and restoring works here."),
         "trust": Entry("trust", "Let all of this project's hardsave.yaml count, as it is now."),
+        "move": Entry("move", "Let a project that was moved go on where it is now."),
         "demo": Entry("demo", "Show agents that are really killed, and go on."),
         "completion": Entry("completion", "Print what lets a shell complete commands and refs."),
     },

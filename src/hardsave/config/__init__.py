@@ -36,6 +36,7 @@ __all__ = [
     "files",
     "folder_of",
     "home",
+    "included",
     "leaves_daemon",
     "make_folder",
     "named_store",
@@ -68,6 +69,14 @@ def leaves_daemon(environment: Mapping[str, str], directory: Path) -> bool:
     no other says otherwise."""
     counting = readable(environment, project_root(directory))
     return all(found["hooks_daemon"].value for found in counting if "hooks_daemon" in found)
+
+
+def included(environment: Mapping[str, str], directory: Path) -> tuple[str, ...]:
+    """Patterns of files that are saved although they are ignored, or look secret: those of the
+    user's file, and those of the project's, if that is trusted."""
+    counting = readable(environment, project_root(directory))
+    said = [found["include"].value for found in counting if "include" in found]
+    return tuple(dict.fromkeys(pattern for patterns in said for pattern in patterns))
 
 
 def readable(environment: Mapping[str, str], project: Path | None) -> "list[Found]":

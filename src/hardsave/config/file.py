@@ -1,6 +1,7 @@
 """Configuration files: what they may say, and what of it counts.
 
     store: sqlite:////srv/agents/store.db
+    include: [.env, "*.sqlite"]  # saved although ignored, or although they look secret
     tasks:
       profile: production        # development, production or long-running
       max_attempts: 5            # each of these overrides the profile
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 MAX_VALUE = 4096  # characters: the longest path there is
 _NOTHING = "tag:yaml.org,2002:null"
 _CONSTRUCTED = frozenset(f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "str"))
+_MOST_PATTERNS = 100
 _MARKS = frozenset("._-")  # beside letters and digits, in the name of a file
 
 
@@ -66,6 +68,7 @@ class _Key(NamedTuple):
     setting: str
     objection: Callable[[Any], str]
     needs_trust: bool = True
+    is_list: bool = False
 
 
 def _number(low: int, high: int) -> Callable[[Any], str]:
@@ -88,6 +91,17 @@ def _file_name(value: Any) -> str:
     return "" if is_one else "the name of a file, without folders: letters, digits and ._-"
 
 
+def _patterns(value: Any) -> str:
+    is_one = isinstance(value, tuple) and 0 < len(value) <= _MOST_PATTERNS
+    is_one = is_one and all(isinstance(each, str) and _is_inside(each) for each in value)
+    return "" if is_one else "a list of names and patterns, seen from the workspace: [.env, '*.db']"
+
+
+def _is_inside(pattern: str) -> bool:
+    parts = pattern.rstrip("/").split("/")
+    return "\0" not in pattern and not {"", ".", ".."} & {*parts} and parts != ["*"]
+
+
 def _store(value: Any) -> str:
     is_one = isinstance(value, str) and ("://" in value or os.path.isabs(value))
     return "" if is_one else "the URL of a store, or the whole path of its file"
@@ -97,7 +111,10 @@ PROFILES = ("development", "production", "long-running")
 _ATTEMPTS = _Key("max_attempts", _number(1, 100), needs_trust=False)  # of failed work alone
 _KEEP = _Key("keep_completed", _number(0, 1_000_000))  # forgotten work runs again when added again
 SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
-    (): {"store": _Key("store", _store)},
+    (): {
+        "store": _Key("store", _store),
+        "include": _Key("include", _patterns, is_list=True),  # what is secret leaves the project
+    },
     ("tasks",): {
         "profile": _Key("profile", _one_of(*PROFILES)),
         "max_attempts": _ATTEMPTS,
@@ -196,19 +213,30 @@ def _set(key: _Key, node: "yaml.Node", where: str, found: Found) -> None:
     import yaml
 
     value: Any = None
-    is_plain = isinstance(node, yaml.ScalarNode) and node.tag in _CONSTRUCTED
-    if is_plain and len(node.value) <= MAX_VALUE:
-        try:
-            value = yaml.constructor.SafeConstructor().construct_object(node)
-        except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
-            # A tag that does not fit its text raises what it likes: `!!bool maybe`, `!!int ""`.
-            raise Misuse(f"{where}: {node.value[:40]!r} is no {node.tag[:40]!r}") from error
+    if not key.is_list:
+        value = _plain(node, where)
+    elif isinstance(node, yaml.SequenceNode):
+        value = tuple(_plain(each, where) for each in node.value)
     wanted = key.objection(value)
     if wanted:
         raise Misuse(f"{where} is {wanted}, not {_briefly(node)}")
     if key.setting in found:
         raise Misuse(f"{where} says again what another key has said")
     found[key.setting] = Said(value, where, key.needs_trust)
+
+
+def _plain(node: "yaml.Node", where: str) -> Any:
+    """A text, a number or a truth; None for anything else."""
+    import yaml
+
+    is_plain = isinstance(node, yaml.ScalarNode) and node.tag in _CONSTRUCTED
+    if not is_plain or len(node.value) > MAX_VALUE:
+        return None
+    try:
+        return yaml.constructor.SafeConstructor().construct_object(node)
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
+        # A tag that does not fit its text raises what it likes: `!!bool maybe`, `!!int ""`.
+        raise Misuse(f"{where}: {node.value[:40]!r} is no {node.tag[:40]!r}") from error
 
 
 def _briefly(node: "yaml.Node") -> str:

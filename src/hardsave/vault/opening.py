@@ -45,6 +45,7 @@ def open_vault(
         max_value_bytes=max_value_bytes,
         redact=redaction or False,
         directory=_directory(),
+        included=_included,
     )
 
 
@@ -75,6 +76,14 @@ def _own_url() -> str:
     from hardsave.vault import projects
 
     return projects.store_url(os.environ, Path.cwd())
+
+
+def _included(directory: bytes) -> tuple[str, ...]:
+    from pathlib import Path  # only who saves files asks
+
+    from hardsave import config
+
+    return config.included(os.environ, Path(os.fsdecode(directory)))
 
 
 def _directory() -> str | None:

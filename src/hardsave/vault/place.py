@@ -8,7 +8,7 @@ restore under way) goes with a directory's real path and a user.
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,10 +41,17 @@ class Last(NamedTuple):
 class Place:
     """One directory, as one user of one store captures it."""
 
-    def __init__(self, root: bytes, prefix: str, own: tuple[bytes, ...]) -> None:
+    def __init__(
+        self,
+        root: bytes,
+        prefix: str,
+        own: tuple[bytes, ...],
+        included: Callable[[], tuple[str, ...]] = tuple,
+    ) -> None:
         self.root = root
         self.journal = Path(prefix + "-journal")
-        self.policy = Policy(own=own)
+        self._included = included  # by settings
+        self.policy = Policy(include=self._patterns(()), own=own)
         self.sure = False
         self.last: Last | None = None
         self._eyes: tuple[int, Watch] | None = None
@@ -74,7 +81,7 @@ class Place:
         with self._lock:
             self.sure = sure
             self.policy = Policy(
-                include=tuple(os.fsencode(pattern) for pattern in include),
+                include=self._patterns(include),
                 own=(*self._own, *(os.fsencode(path) for path in leave_out)),
                 max_file_bytes=DEFAULT_POLICY.max_file_bytes
                 if max_file_bytes is None
@@ -83,6 +90,9 @@ class Place:
                 if max_total_bytes is None
                 else max_total_bytes,
             )
+
+    def _patterns(self, include: tuple[str, ...]) -> tuple[bytes, ...]:
+        return tuple(os.fsencode(pattern) for pattern in (*self._included(), *include))
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -2,6 +2,8 @@
 
 import os
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -19,9 +21,15 @@ if TYPE_CHECKING:
 class Places:
     """The workspaces of one vault."""
 
-    def __init__(self, store: Store, user: str | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        user: str | None,
+        included: Callable[[bytes], tuple[str, ...]] = lambda _: (),
+    ) -> None:
         self._store = store
         self._user = user
+        self._included = included  # what settings say is to be captured, by directory
         self._places: dict[bytes, Place] = {}
         self._lock = threading.Lock()
         self._temporary: TemporaryDirectory[str] | None = None
@@ -40,7 +48,9 @@ class Places:
         with self._lock:
             place = self._places.get(root)
             if place is None:
-                place = self._places[root] = Place(root, self._prefix(root), self._own(root))
+                included = partial(self._included, root)
+                own = self._own(root)
+                place = self._places[root] = Place(root, self._prefix(root), own, included)
             return place
 
     def still_at(self, root: bytes, otherwise: str) -> "Place":

@@ -76,9 +76,9 @@ def own_store(environment: Mapping[str, str], directory: Path) -> tuple[str, Own
         return there, None
     folder = config.store_folder(environment, directory, sys.platform)
     known = read(folder)
-    project = _moved(described(config.project_root(directory), known), known)
+    project = moved(described(config.project_root(directory), known), known)
     if not folder.exists():
-        _ask(project, folder, list(_others(folder)))
+        _ask(project, folder, list(others(folder.parent)))
     own = OwnFolder(folder, project if project != known else None)
     return own.url, own
 
@@ -99,7 +99,7 @@ def _elsewhere(environment: Mapping[str, str], directory: Path) -> str | None:
         raise NotFound(
             f"{fork.root} was forked from a project whose store was {fork.store}, and that is not "
             f"there any more. If it lies elsewhere, name it with {config.STORE_VARIABLE}; to "
-            f"begin anew, type: rm {_quoted(record)}"
+            f"begin anew, type: rm {quoted(record)}"
         )
     return fork.store
 
@@ -118,7 +118,7 @@ def _fork_around(environment: Mapping[str, str], directory: Path) -> Project | N
     real = directory.resolve()
     for folder in (real, *real.parents):
         known = read(config.folder_of(environment, folder, sys.platform))
-        if known is not None and known.store is not None and _is_still_there(known):
+        if known is not None and known.store is not None and is_still_there(known):
             return known
         if (folder / ".git").exists():
             break
@@ -178,7 +178,7 @@ def described(root: Path, known: Project | None) -> Project:
     return found._replace(first_commit=first_commit(root))
 
 
-def _moved(project: Project, known: Project | None) -> Project:
+def moved(project: Project, known: Project | None) -> Project:
     """Whoever puts a store in the place of another project's has moved the project."""
     if known is None:
         return project
@@ -222,14 +222,14 @@ def _ask(project: Project, folder: Path, others: Iterable[tuple[Path, Project]])
     """Say what may be this project's store, if something may be."""
     for there, other in others:
         like = likeness(project, other)
-        if like is None or _is_still_there(other):
+        if like is None or is_still_there(other):
             continue
         store = there / config.STORE_FILE
         if like == "same directory":
             raise NotFound(
                 f"{project.root} has no store, but was {other.root} before, which has one. To go "
-                f"on with it, type: mv {_quoted(there)} {_quoted(folder)} (while no process has it "
-                f"open); to begin anew: mkdir {_quoted(folder)}"
+                f"on with it, type: hardsave move {quoted(Path(other.root))} "
+                f"{quoted(Path(project.root))}; to begin anew: mkdir {quoted(folder)}"
             )
         log(__name__).warning(
             "%s begins with a new store. %s had the same history, and is gone; its store is still "
@@ -237,24 +237,25 @@ def _ask(project: Project, folder: Path, others: Iterable[tuple[Path, Project]])
             project.root,
             other.root,
             config.STORE_VARIABLE,
-            _quoted(store),
+            quoted(store),
         )
 
 
-def _others(folder: Path) -> Iterator[tuple[Path, Project]]:
+def others(every: Path) -> Iterator[tuple[Path, Project]]:
+    """The folders of all projects that have a store, or go on with another's, and their records."""
     try:
-        found = sorted(folder.parent.iterdir())
+        found = sorted(every.iterdir())
     except OSError:
         return
     for there in found:
-        other = read(there) if there != folder else None
+        other = read(there)
         if other is None:
             continue
         if other.store is not None or (there / config.STORE_FILE).exists():
             yield there, other
 
 
-def _is_still_there(project: Project) -> bool:
+def is_still_there(project: Project) -> bool:
     """Whether a project is where its record says; if it cannot be told, it is."""
     try:
         status = os.stat(project.root)
@@ -293,7 +294,7 @@ def _born(root: Path, status: os.stat_result) -> int | None:
         os.close(descriptor)
 
 
-def _quoted(path: Path) -> str:
+def quoted(path: Path) -> str:
     import shlex  # for messages alone
 
     return shlex.quote(str(path))

@@ -60,6 +60,7 @@ class Vault:
         new_id: Callable[[], Id] = lambda: os.urandom(ID_BYTES),
         redact: Redact = False,
         directory: str | None = None,
+        included: Callable[[bytes], tuple[str, ...]] = lambda _: (),
     ) -> None:
         check_cap(max_value_bytes)
         self._directory = directory  # whose project's settings hold; None: of no project
@@ -75,7 +76,7 @@ class Vault:
             clock=clock,
             new_id=new_id,
             search_index=_search_index(store, user),
-            places=Places(store, user),
+            places=Places(store, user, included),
             moves=OwnMoves(),
         )
         self._recover()
@@ -179,8 +180,9 @@ class Vault:
     ) -> "Workspace":
         """A directory whose files are captured and restored.
 
-        `include` names patterns of files to capture although they look secret or are ignored; of
-        a directory that is ignored, all that is in it, but for secrets. `leave_out` names paths
+        `include` names patterns of files to capture although they look secret or are ignored,
+        beside those of the user's settings; of a directory that is ignored, all that is in it, but
+        for secrets. `leave_out` names paths
         that are neither captured nor restored, with all that begin like them.
         `max_file_bytes` and `max_total_bytes` bound what is captured; what goes beyond is
         listed as not captured. `/` and a home directory need `sure=True`.

@@ -44,6 +44,8 @@ class WorkspaceStatus(Record):
     files_id: str = ""
     """Of the files as they are: the `files.id` of a checkpoint that has the same. Empty if nothing
     was saved yet."""
+    ignored: tuple[str, ...] = ()
+    """Ignored files that nothing else has: secrets, local settings and databases."""
 
 
 class Watching(Protocol):
@@ -109,7 +111,7 @@ class Workspace:
                 files.done()  # it is what was saved last: the next look may build on this one
             now = Files(taken.address, taken.workspace, fetch, taken.objects)
             diff = difference(last.files, now)
-            return WorkspaceStatus(last, diff, now.not_captured, now.git, now.id)
+            return WorkspaceStatus(last, diff, now.not_captured, now.git, now.id, now.ignored)
 
     def watch(self) -> "AbstractContextManager[Watching]":
         """Watch the directory, for a process that stays.
@@ -216,6 +218,7 @@ def _unsaved(around: GitContext, scan: Scan) -> WorkspaceStatus:
         FileDiff(added=added),
         left_out,
         None if around.position is None else git_state(around.position),
+        ignored=tuple(os.fsdecode(one.path) for one in sorted(scan.not_captured) if one.is_ignored),
     )
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,3 +107,109 @@ def test_one_key_goes_on_with_codex_and_the_prompt_is_edited_first(tmp_path: Pat
         words = asked_first(model, "remove it with care")
     assert "Made a." in words
     assert "call_2" not in words
+
+
+def log(stage: Stage) -> list[Any]:
+    """The checkpoints of a `hardsave run`, newest first."""
+    found: list[Any] = stage.hardsave("log", "--timeline", "t")
+    return found
+
+
+@needs_claude
+def test_a_rewind_typed_inside_claude_under_run_goes_on_in_the_same_terminal(
+    tmp_path: Path,
+) -> None:
+    stage = claude.ClaudeStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    stage.is_known_to_its_user()
+    script = [
+        Reply(calls=(claude.bash("echo a > a.txt", "toolu_1"),)),
+        Reply("Made a."),
+        Reply(calls=(claude.bash("rm a.txt", "toolu_2"),)),
+        Reply("Removed a."),
+        Reply("What was that?"),
+    ]
+    assert claude.CLAUDE is not None
+    command = stage.watched([claude.CLAUDE, "--dangerously-skip-permissions"])
+    with ScriptedModel(script) as model:
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        with stage.screen([*command, "make a"], url) as screen:
+            screen.wait_for("Made a.")
+            claude.ask(screen, "remove it", "Removed a.")
+            screen.wait_until(lambda: log(stage)[0]["description"] == "answered")
+            (target,) = (each for each in log(stage) if each["description"] == "before: remove it")
+            screen.type("!")
+            screen.wait_for("! for shell mode")
+            screen.type(f"{HARDSAVE} rewind :{target['seq']}")
+            screen.wait_for(f"rewind :{target['seq']}")
+            screen.wait_for("goes on in the conversation", key="\r")
+            screen.wait_for("Made a.")
+            screen.wait_for("remove it")
+            head = stage.hardsave("show", "@", "--timeline", "t")
+            assert head["id"] == target["id"], "the session that was left has saved"
+            screen.type(" with care")
+            screen.wait_for("remove it with care")
+            screen.wait_for("Removed a.", key="\r")
+            screen.wait_until(lambda: log(stage)[0]["description"] == "answered")
+            screen.type(f"/hardsave-rewind :{target['seq']}")
+            screen.wait_for(f"/hardsave-rewind :{target['seq']}")
+            screen.wait_for("goes on in the conversation", key="\r")
+            screen.wait_for("remove it with care")
+            screen.type("\x03")  # what stands there goes first
+            screen.wait_for("remove it with care", gone=True)
+            screen.type("\x03")
+            screen.wait_for("again to exit")
+            screen.type("\x03")
+            assert screen.ended() == 0
+            assert screen.is_as_before()
+        words = asked_first(model, "remove it with care")
+    assert "Made a." in words
+    assert "toolu_2" not in words
+    saved = stage.saved()
+    assert stage.files() == {"a.txt": "a\n"}
+    assert len(stage.hardsave("timelines")) == 1
+    assert any("remove it with care" in each.lines for each in saved)
+    assert "remove it with care" not in saved[-1].lines
+
+
+@needs_codex
+def test_a_rewind_typed_inside_codex_under_run_goes_on_in_the_same_terminal(
+    tmp_path: Path,
+) -> None:
+    """It gives its terminal back as it is when it is ended, so that is repaired."""
+    stage = codex.CodexStage(tmp_path)
+    stage.hardsave("init", "--yes")
+    script = [
+        Reply(calls=(codex.shell("echo a > a.txt", "call_1"),)),
+        Reply("Made a."),
+        Reply(calls=(codex.shell("rm a.txt", "call_2"),)),
+        Reply("Removed a."),
+        Reply("What was that?"),
+    ]
+    assert codex.CODEX is not None
+    bypass = "--dangerously-bypass-approvals-and-sandbox"
+    command = stage.watched([codex.CODEX, bypass])
+    with ScriptedModel(script) as model:
+        stage.configure(model.openai_url)
+        with stage.screen([*command, "make a"], {}) as screen:
+            screen.wait_for("Made a.")
+            screen.wait_until(lambda: log(stage)[0]["description"] == "answered")
+            screen.type("remove it")
+            screen.wait_for("Removed a.", key="\r")
+            screen.wait_until(lambda: log(stage)[0]["description"] == "answered")
+            (target,) = (each for each in log(stage) if each["description"] == "before: remove it")
+            screen.type(f"!{HARDSAVE} rewind :{target['seq']}")
+            screen.wait_for(f"rewind :{target['seq']}")
+            screen.wait_for("goes on in the conversation", key="\r")
+            screen.wait_for("Made a.")
+            head = stage.hardsave("show", "@", "--timeline", "t")
+            assert head["id"] == target["id"], "the session that was left has saved"
+            screen.type("remove it with care")
+            screen.wait_for("Removed a.", key="\r")
+            screen.wait_until(lambda: log(stage)[0]["description"] == "answered")
+            codex._quit(screen)
+            assert screen.is_as_before()
+        words = asked_first(model, "remove it with care")
+    assert "Made a." in words
+    assert "call_2" not in words
+    assert len(stage.hardsave("timelines")) == 1

@@ -48,6 +48,7 @@ ARGUMENTS = {
     "store export": ["out.hardsave"],
     "store import": ["in.hardsave"],
     "delete": ["@~1"],
+    "move": ["../nosuch"],
     "timelines clear": ["--timeline", "session-1"],
     "timelines delete": ["--timeline", "session-1"],
     "store purge": ["@~1"],
@@ -68,7 +69,8 @@ ARGUMENTS = {
     "workflow run": ["flow.yaml", "--agents", "agents.py:AGENTS"],
     "workflow check": ["flow.yaml"],
 }
-SILENT = {"run", "workflow"}  # the one becomes another program, the other needs a command below it
+# Becomes another program; needs a command below it; needs a project that was moved (`test_move`).
+SILENT = {"run", "workflow", "move"}
 ANSWERING = sorted({*EVERY} - SILENT)
 MAKING = {
     "init",
@@ -79,6 +81,7 @@ MAKING = {
     "demo",
     "run",
     "trust",
+    "move",
     "tasks add",
     "workflow",
     "workflow run",
@@ -163,7 +166,9 @@ TAKES = {
     **dict.fromkeys(ABOUT_A_TIMELINE, ON_A_TIMELINE),
     "run": ("--store", "--timeline", "-C"),
     **dict.fromkeys(["completion", "demo"], ("--json",)),
-    **dict.fromkeys(["trust", "init", "workflow check", "tasks settings"], ("--json", "-C")),
+    **dict.fromkeys(
+        ["trust", "move", "init", "workflow check", "tasks settings"], ("--json", "-C")
+    ),
 }
 GIVEN = {"--json": [], "--store": ["sqlite:///x.db"], "--timeline": ["session-1"], "-C": ["."]}
 REFUSED = [

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ def told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_linked", [False, True])
-@pytest.mark.parametrize("answer", ["mv", "mkdir"])
+@pytest.mark.parametrize("answer", ["hardsave", "mkdir"])
 def test_a_moved_project_is_an_error_that_says_what_to_type(
     tmp_path: Path, enter: pytest.MonkeyPatch, told_apart: None, answer: str, is_linked: bool
 ) -> None:
@@ -139,11 +140,13 @@ def test_a_moved_project_is_an_error_that_says_what_to_type(
         loaded(new, enter)
     with pytest.raises(NotFound, match="old place"):
         loaded(new, enter)
-    commands = re.findall(r"(?:mv|mkdir) [^(;]+", str(raised.value))
-    assert [shlex.split(each)[0] for each in commands] == ["mv", "mkdir"]
+    commands = re.findall(r"(?:hardsave|mkdir) [^(;]+", str(raised.value))
+    assert [shlex.split(each)[0] for each in commands] == ["hardsave", "mkdir"]
     command = next(each for each in commands if each.startswith(answer))
-    subprocess.run(shlex.split(command), check=True)
-    assert loaded(new, enter) == (7 if answer == "mv" else None)
+    program, *words = shlex.split(command)
+    bin = Path(sys.executable).with_name(program) if answer == "hardsave" else program
+    subprocess.run([bin, *words], check=True)
+    assert loaded(new, enter) == (7 if answer == "hardsave" else None)
     saved(new, 8, enter)
     assert loaded(new, enter) == 8
     assert json.loads(record(new).read_text())["root"] == str(new)

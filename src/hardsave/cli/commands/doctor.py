@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hardsave import config
 from hardsave.cli import missed_saves
 from hardsave.cli.command import command
 from hardsave.cli.doctor import findings, probe
@@ -18,6 +20,7 @@ from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
 from hardsave.vault.checkpoint import record_of
 from hardsave.workspace.filesystem import mounts
+from hardsave.workspace.scan.capture_policy import IncludePatterns
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -152,6 +155,12 @@ def _disk(what: str, session: Session) -> Finding:
     return findings.disk(what, shutil.disk_usage(existing).free, spare)
 
 
+def _moved(what: str, session: Session) -> Finding:
+    from hardsave.vault import moving
+
+    return findings.moved(what, moving.gone_projects(os.environ))
+
+
 def _spare(store: Path) -> list[tuple[str, int]]:
     """Files of ours that may go: what a repair has set aside, and what is made anew."""
     import glob
@@ -194,6 +203,24 @@ def _workspace(what: str, session: Session) -> Finding:
     first = f"{wording.shown(unread[0].path)} {unread[0].reason}"
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
     return Finding(what, "warning", f"{where}: {first}{more}", "give yourself the right to read it")
+
+
+def _left_out(what: str, session: Session) -> Finding:
+    found = session.workspace.status()
+    patterns = config.included(os.environ, session.directory)
+    settings = str(config.user_file(os.environ, sys.platform))
+    return findings.left_out(what, found.ignored, _unmatched(session, patterns), settings)
+
+
+def _unmatched(session: Session, patterns: tuple[str, ...]) -> list[str]:
+    """Patterns that no captured file is captured by."""
+    last = session.workspace.last if patterns else None
+    files = None if last is None else last.files
+    if files is None:
+        return []
+    paths = [os.fsencode(each.path) for each in files.list()]
+    chosen = {pattern: IncludePatterns([os.fsencode(pattern)]) for pattern in patterns}
+    return [each for each, one in chosen.items() if not any(map(one.holds, paths))]
 
 
 def _missed(what: str, session: Session) -> Finding:
@@ -280,7 +307,9 @@ def _checks() -> dict[str, Check]:
         "newest checkpoint": _newest,
         "backup": _backup,
         "disk": _disk,
+        "moved projects": _moved,
         "workspace": _workspace,
+        "left out": _left_out,
         "file system": _file_system,
         "watching": _watches,
         **{agent.title: _hooks(agent) for agent in registry.every()},

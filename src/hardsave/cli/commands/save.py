@@ -1,12 +1,14 @@
 """`hardsave save`: the files as they are, beside the state that the timeline has."""
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, config
 from hardsave.cli import missed_saves
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.render import json_data, wording
@@ -15,6 +17,7 @@ from hardsave.cli.session import Session
 if TYPE_CHECKING:
     from rich.text import Text
 
+NAMED = 5  # ignored files
 NOTHING_RUNS = "saved"  # the status where there is no agent whose status could be carried on
 
 
@@ -57,9 +60,24 @@ def save(
             metadata=missed,
         )
     session.out.result(lambda: json_data.checkpoint(saved), lambda: _lines(session, saved))
+    _tell_what_is_ignored(session, head, saved)
     if above and not Path(".git").exists():  # which is a project of its own, wherever it lies
         session.out.say("this directory is a project of its own from now on")
         session.out.to_type("to save all of the one above", f"hardsave -C {above} save")
+
+
+def _tell_what_is_ignored(session: Session, before: Checkpoint | None, saved: Checkpoint) -> None:
+    """Once: what is ignored, is nowhere else, and no rewind brings back."""
+    known = () if before is None or before.files is None else before.files.ignored
+    found = () if saved.files is None else saved.files.ignored
+    new = [path for path in found if path not in known]
+    if not new:
+        return
+    named = ", ".join(wording.shown(path) for path in new[:NAMED])
+    more = f" and {len(new) - NAMED:,} more" if len(new) > NAMED else ""
+    session.out.say(f"not saved, because ignored: {named}{more}")
+    where = wording.shown(str(config.user_file(os.environ, sys.platform)))
+    session.out.say(f"to have such files saved, name them in {where}: include: [{new[0]!r}]")
 
 
 def _lines(session: Session, saved: Checkpoint) -> "Iterator[Text]":

@@ -111,7 +111,7 @@ def _end(session: Session, done: Operation, back: "Resumption | None") -> Exit |
         return failed
     failed = going_on.tell(session, back) or failed
     if failed is None:
-        going_on.offer(session, back, done.timeline, at_once=False)
+        going_on.offer(session, back, done.timeline)
     return failed
 
 

@@ -12,6 +12,8 @@ SCARCE_BYTES = 1024 * MIB
 TOO_LITTLE_BYTES = 100 * MIB
 NEEDED_BYTES = 16 * MIB  # by retention and gc, which write small transactions into a WAL
 
+NAMED = 5  # files that a message names
+
 Level = Literal["ok", "warning", "failure"]
 
 
@@ -78,6 +80,29 @@ def disk(what: str, free: int, spare: Sequence[tuple[str, int]] = ()) -> Finding
     if free < TOO_LITTLE_BYTES:
         return Finding(what, "failure", message, remedy)
     return Finding(what, "warning" if free < SCARCE_BYTES else "ok", message, remedy)
+
+
+def moved(what: str, gone: Sequence[str]) -> Finding:
+    """Which projects have a store and no directory any more. Most were deleted: it is no fault."""
+    if not gone:
+        return Finding(what, "ok", "every project that was saved is where it was")
+    more = f" and {len(gone) - NAMED:,} more" if len(gone) > NAMED else ""
+    message = f"gone from where they were: {', '.join(gone[:NAMED])}{more}"
+    return Finding(what, "ok", f"{message}; one that was moved goes on with: hardsave move OLD NEW")
+
+
+def left_out(what: str, ignored: Sequence[str], unmatched: Sequence[str], settings: str) -> Finding:
+    """Which ignored files nothing else has, and which patterns to include match no file. That rules
+    leave files out is as it should be: it is told, and no fault."""
+    if unmatched:
+        message = f"no file is matched by include: {', '.join(unmatched)}"
+        return Finding(what, "warning", message, f"see {settings}")
+    if not ignored:
+        return Finding(what, "ok", "no secret, local setting or database is ignored here")
+    more = f" and {len(ignored) - NAMED:,} more" if len(ignored) > NAMED else ""
+    named = ", ".join(ignored[:NAMED]) + more
+    message = f"not saved, because ignored: {named}; 'include' in {settings} changes that"
+    return Finding(what, "ok", message)
 
 
 def file_system(what: str, kind: str) -> Finding:
