@@ -1,6 +1,6 @@
-"""The README's picture: commands typed on a real terminal, drawn as it looked.
+"""Pictures of the documentation: commands typed on a real terminal, drawn as it looked.
 
-`python -m tests.docs.picture` draws it anew, in a folder of its own.
+`python -m tests.docs.picture` draws them anew, in folders of their own.
 """
 
 import fcntl
@@ -21,11 +21,13 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
+from tests.docs.day import VIEWS, WIDTHS, Day, View
 from tests.docs.pages import DOCS, blocks
 from tests.docs.test_howto import typed
 
-PICTURE = DOCS / "pictures" / "rewind.svg"
-AS_TEXT = DOCS / "pictures" / "rewind.md"
+PICTURES = DOCS / "pictures"
+PICTURE = PICTURES / "rewind.svg"
+AS_TEXT = PICTURES / "rewind.md"
 COLUMNS = 76
 
 _FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # nothing is fetched to show it
@@ -85,8 +87,13 @@ def screen() -> Text:
     return shown
 
 
-def drawn(shown: Text) -> str:
-    console = Console(width=COLUMNS, record=True, file=io.StringIO(), color_system="truecolor")
+def of_view(view: View, width: int) -> Path:
+    """The picture of a command on a terminal of so many columns."""
+    return PICTURES / f"{view.name}-{width}.svg"
+
+
+def drawn(shown: Text, columns: int = COLUMNS) -> str:
+    console = Console(width=columns, record=True, file=io.StringIO(), color_system="truecolor")
     console.print(shown)
     picture = console.export_svg(title="hardsave", theme=_THEME, unique_id="hardsave")
     picture = picture.replace(
@@ -107,5 +114,9 @@ def words_of(picture: str) -> str:
 
 
 if __name__ == "__main__":
-    PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(drawn(screen()))
+    with tempfile.TemporaryDirectory() as home:
+        day = Day(Path(home).resolve())
+        for width in WIDTHS:
+            for view in VIEWS:
+                of_view(view, width).write_text(drawn(day.seen(view, width), width))

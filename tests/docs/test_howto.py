@@ -50,7 +50,7 @@ def shape(printed: str, folder: Path) -> list[str]:
     text = printed.replace(str(folder.parent / "data"), "/home/you/.local/share")
     text = text.replace(str(folder), "/home/you/project").replace(str(folder.parent), "/home/you")
     for pattern, stands_for in (
-        (r"\b(now|\d+ (second|minute)s? ago)\b", "AGE"),
+        (r"\b(now|\d+ (second|minute)s? ago|\d+s)\b", "AGE"),  # in words, or on a narrow terminal
         (r"chk_(…|[0-9a-f]{24})", "CHK"),
         (r"project-[0-9a-f]{16}", "PROJECT"),
         (r"[\d.]+ [KMGT]iB free", "ROOM"),

@@ -111,6 +111,40 @@ def test_an_agent_that_is_killed_looks_killed(
         seen.wait_for("code 137")
 
 
+def test_an_agent_that_could_be_started_again_has_its_keys_and_jobs_too(
+    shell: Callable[[], Screen], tmp_path: Path
+) -> None:
+    """There a process of ours stays above it."""
+    program = tmp_path / "claude"
+    program.write_text(f"#!{sys.executable}\n{AGENT}")
+    program.chmod(0o755)
+    with shell() as seen:
+        seen.wait_for("$")
+        seen.type(f"{WITH_US}{program}\n")
+        seen.wait_for("size 100 30")
+        seen.resize(77, 28)
+        seen.wait_for("size 77 28")
+        seen.type("\x03")
+        seen.wait_for("interrupted")
+        for turn in ("1st", "2nd"):
+            seen.type("\x1a")
+            seen.wait_for("Stopped")
+            seen.type(f"clear; echo {turn[0]}${{PS1:5}}{turn[1:]} time; fg\n")
+            seen.wait_for(f"{turn} time")
+            seen.wait_for("continued")
+            seen.type(f"on {turn}\n")
+            seen.wait_for(f"heard on {turn}")
+        seen.type("exit 37\n")
+        seen.type("echo code $?\n")
+        seen.wait_for("code 37")
+        seen.type(f"clear; {WITH_US}{program}\n")
+        seen.wait_for("size 77 28")
+        seen.type("die\n")
+        seen.wait_for("Killed")
+        seen.type("echo code $?\n")
+        seen.wait_for("code 137")
+
+
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="there is no tmux here")
 @pytest.mark.parametrize("prefix", [WITHOUT_US, WITH_US], ids=["without us", "with us"])
 def test_the_same_in_tmux(tmp_path: Path, agent: str, prefix: str) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hardsave.agents import interpreter, settings
-from hardsave.agents.spec import AgentSpec
+from hardsave.agents.spec import COMMAND_MARK, AgentSpec
 from hardsave.errors import Conflict, HardsaveError
 from hardsave.tuples import NamedTuple
 
@@ -26,6 +26,7 @@ class Change(NamedTuple):
     path: Path
     before: bytes | None  # None: there is none yet
     after: bytes | None  # None: there is none any more
+    is_command: bool = False  # a command inside of the agent; else its hooks
 
     def __bool__(self) -> bool:
         return (self.before or b"") != (self.after or b"")
@@ -85,11 +86,43 @@ def plan(agent: AgentSpec, path: Path, *, undo: bool) -> Change:
         return Change(agent, path, before, after.encode())
 
 
+def plan_command(agent: AgentSpec, environment: Mapping[str, str], *, undo: bool) -> Change | None:
+    """What would become of the file of our command inside of an agent; None if it has none. One
+    that is not ours stays as it is."""
+    path = command_file(agent, environment)
+    if path is None:
+        return None
+    before = _bytes(path)
+    if before is not None and not _is_our_command(before):
+        return Change(agent, path, before, before, is_command=True)
+    python = [sys.executable, *interpreter.options(os.environ)]
+    text = agent.command_text(shlex.join([*python, "-m", "hardsave", "rewind"]))
+    return Change(agent, path, before, None if undo else text.encode(), is_command=True)
+
+
+def command_file(agent: AgentSpec, environment: Mapping[str, str]) -> Path | None:
+    """Where it is, or would be; None if the agent has none, or has never been here."""
+    folder = agent.home(environment)
+    return folder / agent.command_file if agent.command_file and folder.is_dir() else None
+
+
+def _is_our_command(data: bytes) -> bool:
+    return COMMAND_MARK.encode() in data.splitlines()
+
+
+def is_foreign(change: Change) -> bool:
+    """Whether the file of our command is another's."""
+    return change.is_command and change.before is not None and not _is_our_command(change.before)
+
+
 def apply(change: Change) -> None:
     """Write it, whole or not at all; `Conflict` if the file was written meanwhile."""
     if change.after is None:
         _check(change)
         change.path.unlink()
+        if change.is_command:
+            with suppress(OSError):  # others have theirs there, too
+                change.path.parent.rmdir()
         return
     import tempfile  # which only `init` needs
 

@@ -1,18 +1,22 @@
 """What is remembered of sessions beside their transcripts: small files among the user's data.
 
 A session that goes on from a rewind saves on the timeline that was rewound. The copy of a
-transcript that a rewind has made serves the next rewind to the same checkpoint, too.
+transcript that a rewind has made serves the next rewind to the same checkpoint, too. And an agent
+that is still in a conversation which a rewind has left must not move the head back there when it
+ends.
 """
 
 import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from hardsave import config
 from hardsave.agents.transcripts import Mark
 from hardsave.errors import Unavailable
+from hardsave.tuples import NamedTuple
 
 
 def remember_timeline(environment: Mapping[str, str], session: str, timeline: str) -> None:
@@ -46,13 +50,54 @@ def copy(environment: Mapping[str, str], key: str) -> tuple[str, str, Mark] | No
     return None if mark is None else (str(session), str(path), mark)
 
 
+def leave(
+    environment: Mapping[str, str], session: str, process: tuple[int, int] | None = None
+) -> None:
+    """A rewind has taken the user away from a session, which may still be open; `process` is its
+    agent, by number and when it began, if that is about to be ended."""
+    text = "" if process is None else f"{process[0]} {process[1]}"
+    _write(_left_file(environment, session), text)
+
+
+def come_back(environment: Mapping[str, str], session: str) -> None:
+    """A session is gone on with, though it was left."""
+    with suppress(OSError, Unavailable):
+        _left_file(environment, session).unlink()
+
+
+class Left(NamedTuple):
+    """A session that was left."""
+
+    process: tuple[int, int] | None
+
+
+def left(environment: Mapping[str, str], session: str) -> Left | None:
+    """Whether a session was left, and which agent is ended with it."""
+    try:
+        words = _left_file(environment, session).read_text(encoding="utf-8").split()
+        return Left((int(words[0]), int(words[1])) if words else None)
+    except (OSError, ValueError, IndexError, Unavailable):
+        return None
+
+
+def _left_file(environment: Mapping[str, str], session: str) -> Path:
+    return _folder(environment) / "left" / _plain(session)
+
+
 def _timeline_file(environment: Mapping[str, str], session: str) -> Path:
-    plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in session)[:150]
-    return config.data_directory(environment, sys.platform) / "sessions" / plain
+    return _folder(environment) / _plain(session)
 
 
 def _copy_file(environment: Mapping[str, str], key: str) -> Path:
-    return config.data_directory(environment, sys.platform) / "sessions" / "copies" / key
+    return _folder(environment) / "copies" / key
+
+
+def _folder(environment: Mapping[str, str]) -> Path:
+    return config.data_directory(environment, sys.platform) / "sessions"
+
+
+def _plain(session: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in session)[:150]
 
 
 def _write(path: Path, text: str) -> None:

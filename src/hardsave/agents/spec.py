@@ -41,9 +41,13 @@ if TYPE_CHECKING:  # which a hook without a daemon does without
 PROJECT_SUFFIX = "_PROJECT_DIR"
 """What the variable ends with that tells a hook its project: hooks hand these on to the daemon
 without loading any spec."""
+_SHELLS = frozenset({"bash", "dash", "sh", "zsh"})
 _LAUNCHERS = frozenset({"bash", "bun", "dash", "deno", "node", "sh", "zsh"})
 
 Line: TypeAlias = Mapping[str, Any]  # as it was parsed
+
+COMMAND_MARK = "# Made by 'hardsave init', which also renews and removes it"
+"""By which a file is known as ours."""
 
 UNSAVED = (
     "No result: the session was taken back to a moment when this call was under way or its result "
@@ -224,6 +228,18 @@ class AgentSpec(ABC):
         """The events of our hooks in a file that it leaves out until its user trusts them."""
         return []
 
+    # A command of ours inside of it
+
+    command_file: ClassVar[str | None] = None
+    """The file in its folder by which its user types a command of ours; None if it has none."""
+    command_typed: ClassVar[str] = ""
+    """What is typed for that: `/hardsave-rewind`."""
+
+    def command_text(self, rewind: str) -> str:
+        """What stands in that file, with a line that is `COMMAND_MARK`; `rewind` is the command
+        that takes a shell back."""
+        return ""
+
     # Calls of its tools
 
     runs_in_order: ClassVar[bool] = False
@@ -235,6 +251,20 @@ class AgentSpec(ABC):
         from hardsave.agents import tools  # which a hook without a daemon does without
 
         return tools.by_keys(given)
+
+    def makes(self, given: Any, path: str, before: str | None, after: str | None) -> bool:
+        """Whether a call with this input, which edits a file that it names like this, makes one
+        content out of another, and nothing else has to have changed the file. None is a file that
+        is not there. False if the input does not say it."""
+        from hardsave.agents import tools  # which a hook without a daemon does without
+
+        return tools.makes(given, before, after)
+
+    def tool_command(self, words: Sequence[str]) -> str:
+        """The command that a tool was given, out of the process that runs it; empty if that is no
+        process of a tool: by a shell, which most agents start for it."""
+        is_shell = len(words) == 3 and os.path.basename(words[0]) in _SHELLS
+        return words[2] if is_shell and words[1] in ("-c", "-lc") else ""
 
     def left_running(self, line: bytes) -> Iterable[tuple[str, bool]]:
         """The calls of which this line of a transcript says that their commands go on in the

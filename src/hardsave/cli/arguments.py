@@ -140,10 +140,14 @@ def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
 
 
 def _checkpoints(session: "Session", begun: str) -> "Iterator[Checkpoint]":
-    """The newest, and what has a name at any age."""
-    from hardsave.cli.log_query import pick_list
+    """The newest, and what has a name or was saved by hand at any age."""
+    from hardsave.timeline.names import KINDS
 
-    yield from pick_list(session.line, _MOST_COMPLETIONS).checkpoints
+    found = [*session.line.checkpoints(limit=_MOST_COMPLETIONS)]
+    for kind in KINDS:
+        if kind != "automatic":
+            found += session.line.checkpoints(kind=kind, limit=_MOST_COMPLETIONS)
+    yield from dict.fromkeys(found)
     for name, short in session.short_names.items() if begun else ():
         number = f"{short}:"
         if name != session.line.name and (number.startswith(begun) or begun.startswith(number)):

@@ -17,6 +17,7 @@ from hardsave.cli.errors import Exit
 from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from hardsave.agents.conversation import Resumption
@@ -49,7 +50,19 @@ def conversation_of(
     )
     if found is None or left is None:
         return found
+    _leave(left, found)
     return found._replace(prompt=conversation.taken_back(left.state, one.state))
+
+
+def _leave(left: Checkpoint, found: "Resumption") -> None:
+    """The session that was left may be open, and its end must not move the head back there."""
+    from hardsave.agents import sessions, state
+
+    old = left.state["transcript"].get("session") if state.agent_of(left.state) else None
+    if found.session is not None:
+        sessions.come_back(os.environ, found.session)
+    if isinstance(old, str) and old != found.session and sessions.left(os.environ, old) is None:
+        sessions.leave(os.environ, old)
 
 
 def workspace_of(session: Session, one: Checkpoint) -> str | None:
@@ -57,10 +70,73 @@ def workspace_of(session: Session, one: Checkpoint) -> str | None:
     return None if one.files is None else session.moved(one.files.workspace)
 
 
-def check(session: Session, *, at_once: bool) -> None:
+class Inside(NamedTuple):
+    """The agent that this command was typed in, by its shell escape, or that has called it."""
+
+    agent: "AgentSpec"
+    pid: int
+    restart: str  # where its `hardsave run` listens; empty if it cannot start it again
+
+    def leave(self) -> None:
+        """What the agent still says in its conversation is not to be saved: it is to be ended."""
+        from hardsave.agents import sessions
+        from hardsave.stores import processes
+
+        session, began = os.environ.get(self.agent.session_variable), processes.started(self.pid)
+        if self.restart and session and began:
+            sessions.leave(os.environ, session, (self.pid, began))
+
+    def stay(self) -> None:
+        """It is not, after all."""
+        from hardsave.agents import sessions
+
+        if session := os.environ.get(self.agent.session_variable):
+            sessions.come_back(os.environ, session)
+
+
+def inside(session: Session) -> Inside | None:
+    """The agent around this command, where there is no terminal to ask on; else None."""
+    if session.out.can_ask or session.out.as_json:
+        return None
+    from hardsave.daemon import restart, running_agents
+
+    found = running_agents.agent_above()
+    if found is None:
+        return None
+    is_own = not running_agents.is_inner(os.environ, os.getpid())
+    return Inside(*found, os.environ.get(restart.VARIABLE, "") if is_own else "")
+
+
+def check(session: Session, around: Inside | None, *, at_once: bool) -> None:
     """Refuse --resume where no agent could be started, before anything is done."""
-    if at_once and not session.out.can_ask:
+    if at_once and not _has_terminal(session) and not (around and around.restart):
         raise Misuse("--resume starts the agent at a terminal, and there is none to start it on")
+
+
+def _has_terminal(session: Session) -> bool:
+    """Whether an agent could be started here, and its user asked."""
+    return session.out.can_ask and session.out.is_terminal
+
+
+def restarted(session: Session, back: "Resumption | None", around: Inside | None) -> bool:
+    """Let the `hardsave run` around this command end its agent and start it again, once this
+    process has ended; whether it does."""
+    if around is None or not around.restart or back is None or back.command is None:
+        return False
+    from hardsave.daemon import restart
+
+    said = f"hardsave: {around.agent.program} goes on in the conversation that was brought back"
+    # It could not be edited any more where it is sent at once.
+    prompt = back.prompt if around.agent.prefills else ""
+    wanted = restart.Next(back.agent, back.session, prompt, back.directory, said)
+    answer = restart.ask(around.restart, wanted)
+    if isinstance(answer, str):
+        around.stay()
+        session.out.say(f"{around.agent.program} cannot be started again here: {answer}")
+        return False
+    answer.detach()  # closed when this process ends: then all of this is done
+    session.out.say(f"{around.agent.program} ends now, and goes on from there")
+    return True
 
 
 def tell(session: Session, back: "Resumption | None") -> Exit | None:
@@ -92,20 +168,30 @@ def _open_agent(back: "Resumption") -> str:
     return ", ".join(map(str, found[:3]))
 
 
-def offer(session: Session, back: "Resumption | None", timeline: str, *, at_once: bool) -> None:
-    """Ask whether to go on now, and become the agent if so."""
+def offer(
+    session: Session,
+    back: "Resumption | None",
+    timeline: str,
+    *,
+    at_once: bool = False,
+    begun_on: str | None = None,
+) -> None:
+    """Ask whether to go on now on a timeline, and become the agent if so. `begun_on` is the one
+    that its session has begun on, if that is another."""
     if back is None or back.command is None:
         return
-    if not at_once and (not session.out.can_ask or _open_agent(back)):
+    if not at_once and (not _has_terminal(session) or _open_agent(back)):
         return
     agent = _agent(back)
-    before = _command_of_run(session, timeline)
+    before = _command_of_run(session, begun_on or timeline)
     words = agent.started_as(before, back.session, back.prompt)
     if shutil.which(words[0]) is None:
         return
     if not at_once and not _is_wanted(session, agent, back.prompt):
         return
-    prompt = back.prompt if agent.prefills else _edited(back.prompt)
+    prompt = back.prompt
+    if prompt and not agent.prefills:
+        prompt = edited("prompt: ", prompt)
     words = agent.started_as(before, back.session, prompt)
     if before:
         words = _under_run(session, timeline, words)
@@ -128,21 +214,19 @@ def _is_wanted(session: Session, agent: "AgentSpec", prompt: str) -> bool:
     return session.out.ask(f"go on now{there}?", answers, what="rewind", default="y") == "y"
 
 
-def _edited(prompt: str) -> str:
-    """The prompt as its user wants it, on one line: Enter sends it, an empty one is none."""
-    if not prompt:
-        return ""
+def edited(question: str, text: str) -> str:
+    """A text as the user wants it, on one line: Enter takes it; empty if there is to be none."""
     import readline  # which nothing else needs
 
-    shown = " ".join(prompt.split())
+    shown = " ".join(text.split())
     readline.set_startup_hook(lambda: readline.insert_text(shown))
     try:
-        given = input("prompt: ").strip()
+        given = input(question).strip()
     except EOFError:
         return ""
     finally:
         readline.set_startup_hook()
-    return prompt if given == shown else given
+    return text if given == shown else given
 
 
 def _command_of_run(session: Session, timeline: str) -> Sequence[str]:

@@ -9,9 +9,6 @@ import re
 from collections.abc import Callable, Collection
 
 PROGRAM = "hardsave"
-_LONG = re.compile(
-    r"(?!chk_)[^\s'\"():,;/]{25,}"
-)  # what may be the name of a timeline that is too long
 
 
 def quoted(word: str) -> str:
@@ -65,7 +62,9 @@ class Invocation:
         return self._named.sub(lambda _: f"{self._program} ", self._shortened(message))
 
     def _shortened(self, text: str) -> str:
-        return _LONG.sub(lambda found: self.short_name(found[0]), text)
+        from hardsave.cli.render.refs import with_short_names  # --help prints no names
+
+        return with_short_names(text, self.short_name)
 
     @property
     def _program(self) -> str:

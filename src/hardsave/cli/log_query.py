@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from hardsave import Checkpoint, Timeline
 from hardsave.cli.current_timeline import TimelineState
-from hardsave.timeline.names import KINDS
 from hardsave.timeline.story import Prompt, Row, Step, Story
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import record_of
@@ -20,7 +18,6 @@ LIMIT = 30
 _PAGE = 60  # checkpoints that are read at once, to begin with
 _MOST_COUNTED = 300  # of which older versions have kept no summary: each takes a millisecond
 _FARTHEST = 500  # checkpoints that are read on for the prompt of a step
-_BY_HAND = tuple(kind for kind in KINDS if kind != "automatic")
 
 
 class Wanted(NamedTuple):
@@ -38,53 +35,12 @@ class Wanted(NamedTuple):
         return any(value is not None for value in self[1:])
 
 
-class Log(NamedTuple):
-    """What a log shows."""
-
-    checkpoints: list[Checkpoint]
-    heads: dict[str, list[str]]  # names of timelines by the id of their head
-    has_more: bool
-    is_filtered: bool = False  # what is left out may be of any age
-
-    def with_head(self, line: Timeline) -> "Log":
-        """The same with the head of a timeline, which may be older than all of these after a
-        rewind: a log shows where it is."""
-        head = line.head
-        if self.is_filtered or head is None or head in self.checkpoints:
-            return self
-        return self._replace(checkpoints=[*self.checkpoints, head])
-
-
-def gather(lines: Iterable[Timeline], wanted: Wanted) -> Log:
-    """The newest checkpoints of some timelines, and of what they were forked from."""
-    found: dict[str, Checkpoint] = {}
-    heads: dict[str, list[str]] = {}
-    has_more = False
-    for line in lines:
-        head = line.head
-        if head is not None:
-            heads.setdefault(head.id, []).append(line.name)
-        page = line.checkpoints(**wanted._asdict())
-        has_more = has_more or page.next is not None
-        found.update((each.id, each) for each in page)
-        if head is not None and not wanted.is_filtered:
-            origin = [head, *islice(line.ancestors(), wanted.limit)]
-            found.update((each.id, each) for each in origin)
-    ordered = sorted(found.values(), key=lambda each: -record_of(each).number)
-    has_more = has_more or len(ordered) > wanted.limit
-    return Log(ordered[: wanted.limit], heads, has_more, wanted.is_filtered)
-
-
-def pick_list(line: Timeline, limit: int) -> Log:
-    """The checkpoints that a picker shows: the newest, the head, and what was saved by hand or has
-    a name, which is what people look for when it is old."""
-    newest = gather([line], Wanted(limit))
-    if not newest.has_more:
-        return newest
-    by_hand = (one for kind in _BY_HAND for one in line.checkpoints(kind=kind, limit=limit))
-    found = {one.id: one for one in (*newest.with_head(line).checkpoints, *by_hand)}
-    ordered = sorted(found.values(), key=lambda one: -record_of(one).number)
-    return newest._replace(checkpoints=ordered)
+def gather(lines: Iterable[Timeline], wanted: Wanted) -> tuple[list[Checkpoint], bool]:
+    """The newest checkpoints of some timelines that are wanted, and whether there are more."""
+    pages = [line.checkpoints(**wanted._asdict()) for line in lines]
+    found = sorted((one for page in pages for one in page), key=lambda one: -record_of(one).number)
+    has_more = len(found) > wanted.limit or any(page.next is not None for page in pages)
+    return found[: wanted.limit], has_more
 
 
 # By prompts and steps
@@ -138,11 +94,11 @@ def told(session: "Session", asked: Asked) -> Told:
     moments = session.moments_of(asked.lines, with_origin=asked.with_origin)
     if asked.wanted.is_filtered:
         names = [each.name for each in asked.lines]
-        found = gather(map(session.vault.timeline, names), asked.wanted)
-        moments.add(found.checkpoints)
+        found, has_more = gather(map(session.vault.timeline, names), asked.wanted)
+        moments.add(found)
         moments.count({row.id for row in moments.rows})
         shape = asked.shape or "steps"
-        return Told(_entries(moments.story(), shape), shape, moments, found.has_more, True)
+        return Told(_entries(moments.story(), shape), shape, moments, has_more, is_filtered=True)
     return _with_head(_newest(moments, asked), asked)
 
 
@@ -151,7 +107,7 @@ def newest_rows(session: "Session", asked: Asked) -> list[tuple[Row, Checkpoint]
     moments = session.moments_of(asked.lines, with_origin=asked.with_origin)
     if asked.wanted.is_filtered:
         names = [each.name for each in asked.lines]
-        moments.add(gather(map(session.vault.timeline, names), asked.wanted).checkpoints)
+        moments.add(gather(map(session.vault.timeline, names), asked.wanted)[0])
     else:
         moments.read(asked.wanted.limit)
     moments.count({row.id for row in moments.rows})

@@ -22,13 +22,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hardsave.agents import interpreter
-from hardsave.daemon import protocol
+from hardsave.daemon import protocol, restart
 from hardsave.daemon.processes import ProcessHandle, close_inherited
 from hardsave.errors import Misuse, Unavailable
 from hardsave.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from hardsave.agents.spec import AgentSpec
 
 DAEMON = "hardsave.daemon.main"
 READY = b"ready\n"
@@ -136,8 +139,18 @@ def without_coercion(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: told for name, told in environment.items() if is_given or name != "LC_CTYPE"}
 
 
-def become(command: Sequence[str], environment: Mapping[str, str], daemon: int) -> NoReturn:
-    """Be the agent from here on, as if it had been started without us."""
+def become(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    daemon: int,
+    restartable: "tuple[AgentSpec, str] | None" = None,
+) -> NoReturn:
+    """Be the agent from here on, as if it had been started without us. Or stay as the parent of one
+    that can be started again, and listen at a path for that."""
+    if restartable is not None:
+        agent, path = restartable
+        told = {**environment, restart.VARIABLE: path}
+        restart.stay(command, agent, path, lambda words: become_program(words, told))
     if must_stay():
         _stay_with(lambda: become_program(command, environment), daemon)
     become_program(command, environment)

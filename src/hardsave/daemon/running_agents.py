@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # which hooks do without
     from hardsave.daemon.processes import Running
 
 RUN_VARIABLE = "HARDSAVE_RUN"
+_LONGEST_COMMAND = 80
 _MOST = 8  # processes of one agent, one above the other
 _MOST_ABOVE = 64  # processes between a hook and the agent of the run
 
@@ -107,6 +108,16 @@ def agent_above() -> tuple[AgentSpec, int] | None:
             return None
         pid = seen.parent
     return None
+
+
+def named(found: "Running") -> str:
+    """A process as people know it: a tool by the command that it was given, and not by the shell
+    that an agent has started for it."""
+    seen = processes.look(found.pid)
+    words = () if seen is None else seen.words
+    told = filter(None, (spec.tool_command(words) for spec in registry.every()))
+    command = " ".join(next(told, found.command).split())
+    return str(found._replace(command=command[:_LONGEST_COMMAND]))
 
 
 def _is_beside_us(pid: int) -> bool:
@@ -196,6 +207,17 @@ def is_inner(environment: Mapping[str, str], caller: int) -> bool:
             return count_agents(above) > 1
         pid = found.parent
     return False
+
+
+def is_below(caller: int, agent: tuple[int, int]) -> bool:
+    """Whether a hook was called by an agent that is known by its number and when it began; of a
+    caller that is not known, whether that agent is there."""
+    from hardsave.daemon.processes import above
+
+    pid, began = agent
+    if processes.started(pid) != began:
+        return False
+    return not caller or pid == caller or pid in above(caller)
 
 
 def count_agents(commands: Iterable[Sequence[str]]) -> int:

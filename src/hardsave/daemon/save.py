@@ -105,6 +105,10 @@ def work(
     if event is None:
         return False
     project = project_of(agent, event, environment, called.directory)
+    if _is_left(event, environment, called.caller):
+        if afterwards is not None:
+            afterwards(Outcome(event, project, True, b""))
+        return True
     place = spool.place_of(environment, project)
     note = _begun(place, called, event.metadata(agent.name))
 
@@ -145,6 +149,21 @@ def _event(
         place = spool.place_of(environment, config.project_root(called.directory))
         _ended(_begun(place, called, {}), f"not the input of a hook: {error}")
         return None
+
+
+def _is_left(event: Event, environment: Mapping[str, str], caller: int) -> bool:
+    """Whether this is of a session that a rewind has left: saved, it would move the head back to
+    that conversation. All that an agent still says which is about to be ended; and that a session
+    has ended, unless its user has said more in it since."""
+    found = sessions.left(environment, event.session)
+    if found is None:
+        return False
+    if found.process is not None and running_agents.is_below(caller, found.process):
+        return True
+    if event.name == "UserPromptSubmit":
+        sessions.come_back(environment, event.session)
+        return False
+    return event.status == "ended"
 
 
 def _unsaved(place: Path) -> int:
@@ -251,7 +270,17 @@ def step(event: Event) -> hardsave.StepSummary:
         call=event.call,
         call_id=event.tool_use_id or "",
         phase=event.phase,
+        outside=_reached(event),
     )
+
+
+def _reached(event: Event) -> tuple[str, ...]:
+    """What a call that was made has done outside, as far as that can be told."""
+    if event.phase != "after" or len(event.tools) != 1 or event.is_file:
+        return ()
+    from hardsave.agents.outside import reached  # most hooks tell of no such call
+
+    return reached(event.tools[0], event.tool_input)
 
 
 def _is_unanswered(agent: AgentSpec, event: Event) -> bool:

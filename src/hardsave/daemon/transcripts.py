@@ -28,6 +28,7 @@ from hardsave.daemon.calls import CallLog, CallSource
 from hardsave.daemon.recorder import NO_CONVERSATION, NOT_SAID, Conversation, Said
 from hardsave.daemon.running_agents import Others
 from hardsave.logs import log
+from hardsave.stores import processes
 from hardsave.timeline.messages import first_prompt
 from hardsave.tuples import NamedTuple
 from hardsave.vault.parts import Parts
@@ -119,12 +120,15 @@ class TranscriptTail:
         *,
         around: Callable[[], Others],
         is_copy: Callable[[str], bool] = lambda session: False,
+        is_left: Callable[[str], bool] = lambda session: False,
         calls: CallLog | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._calls = calls or CallLog(directory)
         self._agent, self._folder, self._directory = agent, folder, directory
         self._around, self._is_copy, self._clock = around, is_copy, clock
+        self._is_left = is_left
+        self._left: str | None = None
         self._began = datetime.now(UTC)
         self._choice = Choice()
         self._told = ""  # why there is nothing, as it was said last
@@ -239,7 +243,8 @@ class TranscriptTail:
     def _look(self) -> None:
         """See what has grown, and whether it is the agent's own."""
         start = self._clock()
-        grown = list(self._grown())
+        self._forget_left()
+        grown = [each for each in self._grown() if each.session != self._left]
         if grown:
             chosen = own_after(self._choice, grown, self._others())
             if chosen.session is not None and chosen.session != self._choice.session:
@@ -252,6 +257,14 @@ class TranscriptTail:
         self._looked_at = start
         took = self._clock() - start
         self._next_look = start + min(_EFFORT * took, _LIMIT_SECONDS)
+
+    def _forget_left(self) -> None:
+        """A rewind has left the agent's own session, and its agent is ended: what it still says is
+        not to be saved."""
+        own = self._choice.session or self._left
+        self._left = own if own is not None and self._is_left(own) else None
+        if self._left is not None:
+            self._choice = Choice()
 
     def _others(self) -> Others:
         """Of what has grown since the last look. Another agent may have come and gone since, or be
@@ -331,8 +344,28 @@ def of_a_run(
         directory,
         around=lambda: running_agents.others(pid, agent.program, directory),
         is_copy=lambda session: sessions.timeline(environment, session) is not None,
+        is_left=LeftSessions(environment),
         calls=calls,
     )
+
+
+class LeftSessions:
+    """Which sessions a rewind inside of their agent has left: until that agent has ended, and once
+    more, because its last words may be found only then. What is said later was said by another
+    agent, which goes on with the session."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._ended = set[tuple[int, int]]()
+
+    def __call__(self, session: str) -> bool:
+        found = sessions.left(self._environment, session)
+        if found is None or found.process is None or found.process in self._ended:
+            return False
+        pid, began = found.process
+        if processes.started(pid) != began:
+            self._ended.add(found.process)
+        return True
 
 
 def of_others(environment: Mapping[str, str], pid: int, directory: str) -> Iterator[CallSource]:

@@ -18,8 +18,8 @@ _LISTED = 4  # candidates in a message
 
 # Words that most titles have, and that tell no two apart.
 _FILLERS = (
-    " a an and are at be by can could do for from how i in into is it its let me my of on or our "
-    "please so that the there these this to us we what with would you your "
+    " a an and are at be by can could do does for from how i if in into is it its let me my not of "
+    "on or our please so that the there these this to us we what when with would you your "
 )
 
 

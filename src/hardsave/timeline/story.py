@@ -461,7 +461,8 @@ def _own_text(row: Row) -> str:
     """Hooks say in a description what kind of call they were made for: what was said tells more."""
     said = row.said if row.new_messages or row.told.phase == "answer" else ""
     words = (row.description, said) if row.told.phase == "" else (said, row.description)
-    return row.told.call or words[0] or words[1] or _changed(row)
+    began = "the beginning" if row.parent is None else ""
+    return row.told.call or words[0] or words[1] or _changed(row) or began
 
 
 def _changed(row: Row) -> str:

@@ -377,3 +377,14 @@ def test_an_agent_that_goes_on_has_the_program_and_the_options_that_it_had() -> 
     assert CLAUDE_CODE.started_as(["npx", "claude"], None) == ["claude"]
     typed = ["codex", "-m=o3", "resume", "--last", "--", "--oss"]
     assert CODEX.started_as(typed, "s-1", "-x") == ["codex", "-m=o3", "resume", "s-1", "--", "-x"]
+
+
+def test_a_tool_is_known_by_the_command_that_it_was_given() -> None:
+    set_up = "source /x/snapshot-bash-1.sh 2>/dev/null || true && shopt -u extglob || true"
+    given = (
+        f"{set_up} && eval 'sleep 60; echo '\"'\"'a  b'\"'\"'' < /dev/null && pwd -P >| /tmp/cwd"
+    )
+    assert CLAUDE_CODE.tool_command(["/bin/bash", "-c", given]) == "sleep 60; echo 'a  b'"
+    assert CODEX.tool_command(["/bin/bash", "-lc", "sleep 60"]) == "sleep 60"
+    assert CLAUDE_CODE.tool_command(["/bin/bash", "-c", "sleep 60"]) == ""
+    assert CODEX.tool_command(["sleep", "60"]) == ""

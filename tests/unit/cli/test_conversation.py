@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 import hardsave
+from hardsave.agents import sessions
+from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.cli.errors import Exit
-from hardsave.daemon import save
+from hardsave.daemon import restart, running_agents, save
+from hardsave.stores import processes
 from tests.unit.cli.conftest import Run
 
 LINE = '{"type":"user","message":{"role":"user","content":"%s"},"sessionId":"s-1"}\n'
@@ -97,6 +100,8 @@ def test_an_agent_that_is_still_at_work_is_named(
             agent.kill()
     assert "still running, and may write meanwhile: " in ran.err
     assert f"({agent.pid})" in ran.err
+    told = f"claude (pid {agent.pid}) is still open and does not know of this: quit it, then type: "
+    assert f"{told}claude --resume " in ran.err
     assert "still running" not in run("rewind", "@", "--files", "--yes").err
 
 
@@ -166,3 +171,86 @@ def test_a_diff_tells_what_was_said_and_leaves_the_agents_record_out(
     assert "lines[" not in ran.out
     assert "transcript." not in ran.out
     assert "lines" in json.dumps(run("diff", "@~1", "@", "--json").data)
+
+
+def called(transcript: Path, event: str, session: str = "s-1") -> None:
+    told = {"session_id": session, "hook_event_name": event, "cwd": os.getcwd(), "prompt": "on"}
+    told["transcript_path"] = str(transcript.with_name(f"{session}.jsonl"))
+    save.work(json.dumps(told).encode(), os.environ)
+
+
+def head(run: Run) -> str:
+    return str(run("show", "@", "--json").data["id"])
+
+
+def test_the_end_of_the_session_that_was_left_does_not_move_the_head_back(
+    run: Run, transcript: Path
+) -> None:
+    with transcript.open("a") as file:
+        file.write('{"type":"assistant","message":{"role":"assistant","content":"x"}}\n')
+    target = run("rewind", "@~1", "--yes", "--json").data["target"]["id"]
+    called(transcript, "SessionEnd")
+    assert head(run) == target
+    called(transcript, "UserPromptSubmit")
+    said_more = head(run)
+    assert said_more != target, "its user goes on there, all the same"
+    called(transcript, "SessionEnd")
+    assert head(run) not in (target, said_more)
+
+
+def test_an_agent_that_is_about_to_be_ended_saves_nothing_of_what_it_still_says(
+    run: Run, transcript: Path
+) -> None:
+    before = head(run)
+    sessions.leave(os.environ, "s-1", (os.getpid(), processes.started(os.getpid()) or 0))
+    called(transcript, "Stop")
+    assert head(run) == before
+    sessions.leave(os.environ, "s-1", (os.getpid(), 1))  # another process of this number
+    called(transcript, "Stop")
+    assert head(run) != before
+
+
+def test_inside_of_an_agent_a_rewind_without_a_ref_lists_them(
+    run: Run, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running_agents, "agent_above", lambda: (CLAUDE_CODE, os.getpid()))
+    ran = run("rewind")
+    assert ran.code == Exit.DONE
+    assert ":1 " in ran.out
+    assert "go back with: hardsave rewind REF" in ran.err
+    assert run("rewind", "@~1").code == Exit.USAGE, "outside of a run it is asked first"
+
+
+def test_where_the_run_around_an_agent_is_gone_its_user_is_told_what_to_do(
+    run: Run, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running_agents, "agent_above", lambda: (CLAUDE_CODE, os.getpid()))
+    monkeypatch.setenv(restart.VARIABLE, str(transcript.parent / "gone.sock"))
+    monkeypatch.setenv(running_agents.RUN_VARIABLE, f"{os.getpid()}:claude-s-1")
+    monkeypatch.setenv(CLAUDE_CODE.session_variable, "s-1")
+    ran = run("rewind", "@~1")
+    assert ran.code == Exit.DONE
+    assert "claude cannot be started again here" in ran.err
+    assert "go on with: claude --resume " in ran.err
+    assert sessions.left(os.environ, "s-1") is None
+
+
+def test_a_fork_has_the_conversation_in_its_own_directory(
+    run: Run, transcript: Path, tmp_path: Path, project: Path
+) -> None:
+    there = tmp_path / "a_try"
+    said = json.loads(LINE % "one")
+    line = json.dumps({**said, "cwd": str(project), "sessionId": "s-2"}, separators=(",", ":"))
+    transcript.with_name("s-2.jsonl").write_text(f"{line}\n")
+    called(transcript, "Stop", "s-2")
+    before = transcript.with_name("s-2.jsonl").read_bytes()
+    ran = run("fork", "claude-s-2:1", str(there))
+    (copy,) = (
+        tmp_path / "claude/projects" / str(there).replace("/", "-").replace("_", "-")
+    ).iterdir()
+    assert f"go on with: cd {there} && claude --resume {copy.stem}" in ran.err
+    assert json.loads(copy.read_text().splitlines()[0])["cwd"] == str(there)
+    assert "one (forked from :1)" in copy.read_text()
+    assert transcript.with_name("s-2.jsonl").read_bytes() == before
+    back = run("-C", str(there), "rewind", "@", "--json").data["conversation"]
+    assert back["directory"] == str(there)

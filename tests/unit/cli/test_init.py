@@ -39,6 +39,35 @@ def test_init_shows_the_change_writes_it_and_takes_it_back(run: Run, settings: P
     assert settings.read_text() == before
 
 
+def test_a_command_inside_of_the_agents_comes_with_the_hooks_and_goes_with_them(
+    run: Run, settings: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "codex").mkdir()
+    command = settings.parent / "commands" / "hardsave-rewind.md"
+    skill = tmp_path / "codex" / "skills" / "hardsave-rewind" / "SKILL.md"
+    assert f"/hardsave-rewind installed as {command}" in run("init", "--yes").out
+    assert f"!`{shlex.quote(sys.executable)} " in command.read_text()
+    assert "hardsave rewind --yes REF" in skill.read_text()
+    command.write_text(command.read_text().replace(sys.executable, "/gone/python"))
+    told = {each["what"]: each["message"] for each in run("doctor", "--json").data}
+    assert told["Claude Code"].startswith("/hardsave-rewind inside of it is of another hardsave")
+    assert f"+!`{shlex.quote(sys.executable)} " in run("init", "--yes").err, "it is renewed"
+    assert "/hardsave-rewind is there already" in run("init", "--yes").out
+    assert run("init", "--undo", "--yes").code == Exit.DONE
+    assert not command.exists()
+    assert not skill.parent.exists()
+    assert not list(settings.parent.iterdir())
+
+
+def test_a_command_that_is_not_ours_is_left_as_it_is(run: Run, settings: Path) -> None:
+    (command := settings.parent / "commands" / "hardsave-rewind.md").parent.mkdir()
+    command.write_text("mine\n")
+    for undo in ([], ["--undo"]):
+        ran = run("init", "--yes", *undo)
+        assert f"left as it is, because it is not ours: {command}" in ran.out
+        assert command.read_text() == "mine\n"
+
+
 def test_settings_that_init_has_made_go_with_its_hooks(run: Run, settings: Path) -> None:
     run("init", "--yes")
     ours = settings.read_text()
@@ -191,8 +220,8 @@ def test_hooks_are_installed_and_removed_also_where_trust_cannot_be_read(
     hooks.with_name("config.toml").write_text("no TOML")
     ran = run("init", "--yes", "--json")
     assert ran.code == Exit.DONE
-    (codex,) = (each for each in ran.data if each["agent"] == "Codex")
-    assert codex["not_trusted"] == list(CODEX.hooks)
+    codex, command = (each for each in ran.data if each["agent"] == "Codex")
+    assert (codex["not_trusted"], command["not_trusted"]) == (list(CODEX.hooks), [])
     assert "that you have not trusted" in run("init", "--yes").err
     assert run("init", "--undo", "--yes", "--json").code == Exit.DONE
 

@@ -1,8 +1,9 @@
 """A conversation that is read in the transcript of an agent that does not call us."""
 
 import json
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from hardsave.agents.codex.spec import CODEX
 from hardsave.agents.conversation import Place, resume
 from hardsave.agents.spec import AgentSpec
 from hardsave.daemon import running_agents, transcripts
-from hardsave.daemon.calls import CallLog
+from hardsave.daemon.calls import CallLog, Look
 from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, NoMissedSaves, Recorder
 from hardsave.daemon.running_agents import Others
 from hardsave.daemon.transcripts import NOTHING_SAID, TranscriptTail
+from hardsave.stores import processes
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault.parts import Parts
 
@@ -47,6 +49,7 @@ class Stage:
         agent: AgentSpec = CLAUDE_CODE,
         folder: Path | None = None,
         calls: CallLog | None = None,
+        is_left: Callable[[str], bool] = lambda session: False,
     ) -> TranscriptTail:
         return TranscriptTail(
             agent,
@@ -54,6 +57,7 @@ class Stage:
             str(self.project),
             around=lambda: self.company,
             is_copy=lambda session: sessions.timeline(self.environment, session) is not None,
+            is_left=is_left,
             calls=calls,
             clock=lambda: self.time,
         )
@@ -399,7 +403,7 @@ def test_calls_of_another_agent_that_works_here_are_candidates_too(
     calls.has_hooks = True
     calls.hook(CODEX, events.parse(json.dumps({**own, **given}).encode()), time.time())
     (stage.project / "made").touch()
-    about = calls.about_burst(FileDiff(added=("made",)), "", 0.0)
+    about = calls.about_burst(Look(FileDiff(added=("made",))), 0.0)
     (told,) = about.metadata["changed_by"]
     found = {each["tool_use_id"] for each in told["calls"]}
     assert found == ({"own", "theirs"} if company is Others.SOME else {"own"})
@@ -440,3 +444,31 @@ def test_a_session_that_is_only_opened_again_has_nothing_new_to_save(stage: Stag
     assert not talk.is_due()
     stage.time += 10
     assert talk.is_due()
+
+
+def test_the_last_words_of_a_session_that_a_rewind_has_left_are_not_saved(stage: Stage) -> None:
+    """Its agent is ended, and goes on in a copy."""
+    daemon = stage.daemon(stage.listen(is_left=transcripts.LeftSessions(stage.environment)))
+    stage.write(ONE, "one", "two")
+    daemon._save("running")
+    with subprocess.Popen(["sleep", "60"]) as agent:
+        began = processes.started(agent.pid)
+        assert began is not None
+        sessions.leave(stage.environment, ONE, (agent.pid, began))
+        stage.write(ONE, "hardsave rewind")
+        daemon._save("running")
+        assert stage.said() == ["one", "two"]
+        agent.kill()
+    stage.write(ONE, "the end")
+    daemon._save("running")
+    assert stage.said() == ["one", "two"]
+    sessions.remember_timeline(stage.environment, TWO, "t")
+    stage.write(TWO, "one")
+    daemon._save("running")
+    assert stage.said() == ["one", "two"], "a copy counts when an agent goes on with it"
+    stage.write(TWO, "three")
+    daemon._save("running")
+    assert stage.said() == ["one", "three"]
+    stage.write(ONE, "on")
+    daemon._save("running")
+    assert stage.said()[-1] == "on", "its user has come back to it"

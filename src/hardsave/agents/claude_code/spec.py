@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
 from hardsave.agents.claude_code import lines
-from hardsave.agents.spec import AgentSpec, Lines, Unknown
+from hardsave.agents.spec import COMMAND_MARK, AgentSpec, Lines, Unknown
 from hardsave.defaults import HOOK_SECONDS
 
 _LONGEST = 200  # of a folder's name; a longer one ends with a number
@@ -64,8 +64,37 @@ class ClaudeCode(AgentSpec):
     }
     late_seconds = 0.5  # it writes every tenth of a second
 
+    def tool_command(self, words: Sequence[str]) -> str:
+        """It sets a shell up first, and asks it afterwards where it stands."""
+        given = super().tool_command(words)
+        found = re.search(r" && eval ('.*') (?:\\?< /dev/null )?&& pwd -P >", given, re.DOTALL)
+        if found is None:
+            return ""
+        import shlex  # which no hook needs
+
+        try:
+            return " ".join(shlex.split(found[1]))
+        except ValueError:
+            return ""
+
     def left_running(self, line: bytes) -> Iterator[tuple[str, bool]]:
         return lines.left_running(line)
+
+    command_file = "commands/hardsave-rewind.md"
+    command_typed = "/hardsave-rewind"
+
+    def command_text(self, rewind: str) -> str:
+        """A shell runs the command before the model is asked: no model decides anything."""
+        return (
+            f"---\n{COMMAND_MARK}\n"
+            "description: Take files and conversation back to a checkpoint, and go on from there\n"
+            'argument-hint: "[REF]"\n'
+            "disable-model-invocation: true\n"
+            f"allowed-tools: Bash({rewind}:*)\n"
+            "---\n"
+            "Show the user the following as it is, and do nothing else:\n\n"
+            f"!`{rewind} --yes $ARGUMENTS`\n"
+        )
 
     def why_hooks_off(self, folder: Path, project: Path, here: Path) -> str:
         from hardsave.agents.claude_code import hooks  # only `init`, `doctor` and `run` ask

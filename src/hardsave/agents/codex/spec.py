@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hardsave.agents.codex import lines
-from hardsave.agents.spec import AgentSpec, Lines, Unknown
+from hardsave.agents.spec import COMMAND_MARK, AgentSpec, Lines, Unknown
 from hardsave.agents.transcripts import beginning_lines
 from hardsave.defaults import HOOK_SECONDS
 
@@ -69,10 +69,32 @@ class Codex(AgentSpec):
         ),
     }
 
+    command_file = "skills/hardsave-rewind/SKILL.md"
+    command_typed = "$hardsave-rewind"
+
+    def command_text(self, rewind: str) -> str:
+        """Codex has no commands of its user's own, but skills, which the model reads."""
+        return (
+            f"---\n{COMMAND_MARK}\n"
+            "name: hardsave-rewind\n"
+            "description: Takes files and conversation back to a checkpoint. Only where the user "
+            "has named this skill.\n"
+            "---\n"
+            "If the user has named no checkpoint, run this, show what it prints as it is, and ask "
+            f"which:\n\n    {rewind}\n\n"
+            "Then run this with the checkpoint for REF, outside of the sandbox, and do nothing "
+            f"else:\n\n    {rewind} --yes REF\n"
+        )
+
     def work(self, given: Any) -> "Work":
         from hardsave.agents.codex import tools  # which a hook without a daemon does without
 
         return tools.work(given)
+
+    def makes(self, given: Any, path: str, before: str | None, after: str | None) -> bool:
+        from hardsave.agents.codex import tools  # as above
+
+        return tools.makes(given, path, before, after)
 
     def left_running(self, line: bytes) -> Iterator[tuple[str, bool]]:
         return lines.left_running(line)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import Checkpoint, config
-from hardsave.cli import current_timeline
+from hardsave.cli import current_timeline, going_on
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.hints import quoted
@@ -18,6 +18,8 @@ from hardsave.vault import projects
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from hardsave.agents.conversation import Resumption
 
 
 @command(
@@ -36,10 +38,16 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
     """Start another timeline from a checkpoint.
 
     With DIR its files are put there, into a directory that is new or empty, so that another agent
-    can work on from that point; what is saved there comes into the same store. Without, only the
-    timeline is made; nothing is copied.
+    can work on from that point; what is saved there comes into the same store. The conversation of
+    an agent CLI goes on there, too. Without DIR, only the timeline is made; nothing is copied.
     """
     source = session.find(ref)
+    make(session, source, target, name)
+
+
+def make(session: Session, source: Checkpoint, target: str | None, name: str | None = None) -> None:
+    """Fork a checkpoint, say what was made, and offer to go on with its agent there."""
+    back = None
     if target is None:
         taken = [line.name for line in session.vault.timelines()]
         name = name or current_timeline.free_name(source.timeline, taken)
@@ -49,8 +57,11 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
         with session.out.busy("copying files"):
             made = session.workspace.fork(source.id, target, name=name)
         line, path = made.timeline, str(made.workspace.path)
+        back = going_on.conversation_of(
+            session, source, line.name, origin="forked from", workspace=path
+        )
     session.out.result(
-        lambda: _data(line.name, source, path), lambda: _lines(line.name, source, path)
+        lambda: _data(line.name, source, path, back), lambda: _lines(line.name, source, path)
     )
     session.out.hint("look at it with", "log", "--timeline", line.name)
     if path is not None and Path(path).is_relative_to(session.directory):
@@ -60,8 +71,11 @@ def fork(session: Session, ref: str, target: str | None, name: str | None) -> No
         session.out.say("beside it, or let git ignore it, if another agent is to work there")
     if path is not None and not projects.adopt(os.environ, Path(path), _absolute(session)):
         # That directory was a project of its own before, and has a store of its own.
+        os.environ[config.STORE_VARIABLE] = _absolute(session)
         store = f"{config.STORE_VARIABLE}={quoted(_absolute(session))}"
         session.out.to_type("to save there on it", f"export {store}")
+    if going_on.tell(session, back) is None:
+        going_on.offer(session, back, line.name, begun_on=source.timeline)
 
 
 def _absolute(session: Session) -> str:
@@ -70,8 +84,11 @@ def _absolute(session: Session) -> str:
     return session.url if path is None else config.file_url(path)
 
 
-def _data(name: str, source: Checkpoint, path: str | None) -> dict[str, Any]:
-    return {"timeline": name, "source": json_data.checkpoint(source), "workspace": path}
+def _data(
+    name: str, source: Checkpoint, path: str | None, back: "Resumption | None"
+) -> dict[str, Any]:
+    also = {} if back is None else {"conversation": back._asdict()}
+    return {"timeline": name, "source": json_data.checkpoint(source), "workspace": path, **also}
 
 
 def _lines(name: str, source: Checkpoint, path: str | None) -> "Iterator[Text]":

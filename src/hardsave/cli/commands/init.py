@@ -32,13 +32,14 @@ _PROJECT_FILES = ", ".join(filter(None, (each.project_settings_file for each in 
     """,
     takes=("--json", "-C"),
 )
-@click.option("--undo", is_flag=True, help="Remove our hooks, and nothing else.")
+@click.option("--undo", is_flag=True, help="Remove our hooks and command, and nothing else.")
 @click.option("--project", is_flag=True, help=f"Only for this project: {_PROJECT_FILES}")
 @YES
 def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     """Let Claude Code and Codex save by themselves, through their hooks.
 
     Shows what would change in their settings, asks, and writes it; hooks of others are left alone.
+    A command inside of them rewinds: /hardsave-rewind in Claude Code, $hardsave-rewind in Codex.
     From then on files and conversation are saved at every prompt, after every tool and after every
     answer, each session on a timeline of its own. Agents that were never here are left out.
     """
@@ -61,9 +62,10 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
     session.out.result(
         lambda: _data(changes), lambda: [_outcome(each, undo=undo) for each in changes]
     )
-    session.out.say(*_hooks_of_others(changes))
+    hooks = [each for each in changes if not each.is_command]
+    session.out.say(*_hooks_of_others(hooks))
     if not undo:
-        session.out.say(*_switched_off(changes, session.workspace_root), *_next(changes))
+        session.out.say(*_switched_off(hooks, session.workspace_root), *_next(hooks))
     return None
 
 
@@ -73,7 +75,10 @@ def _changes(project: Path | None, *, undo: bool) -> list[Change]:
     changes = [install.plan(agent, path, undo=undo) for agent, path in files if path is not None]
     if not changes:
         raise NotFound(_missing(project))
-    return changes
+    commands = (
+        [] if project else [install.plan_command(each, os.environ, undo=undo) for each in every]
+    )
+    return [*changes, *(each for each in commands if each is not None)]
 
 
 def _missing(project: Path | None) -> str:
@@ -95,7 +100,7 @@ def _data(changes: Sequence[Change]) -> list[dict[str, object]]:
             "path": str(change.path),
             "changed": bool(change),
             "diff": change.diff(),
-            "not_trusted": _untrusted(change),
+            "not_trusted": [] if change.is_command else _untrusted(change),
         }
         for change in changes
     ]
@@ -132,11 +137,22 @@ def _in_a_cache(installation: Path) -> Iterator[str]:
 
 
 def _outcome(change: Change, *, undo: bool) -> str:
+    if change.is_command:
+        return f"{change.agent.title}: {_outcome_of_command(change, undo=undo)} {change.path}"
     if not change:
         state = "no hooks of ours in" if undo else "hooks are there already:"
         return f"{change.agent.title}: {state} {change.path}"
     done = "removed from" if undo else "installed in"
     return f"{change.agent.title}: hooks {done} {change.path}"
+
+
+def _outcome_of_command(change: Change, *, undo: bool) -> str:
+    typed = change.agent.command_typed
+    if install.is_foreign(change):
+        return f"{typed} is left as it is, because it is not ours:"
+    if not change:
+        return f"no {typed} of ours as" if undo else f"{typed} is there already:"
+    return f"{typed} removed:" if undo else f"{typed} installed as"
 
 
 def _hooks_of_others(changes: Sequence[Change]) -> Iterator[str]:

@@ -92,6 +92,13 @@ def log(
     _hint(session, found)
 
 
+def show_newest(session: Session, limit: int) -> None:
+    """The newest prompts with their steps, for a command that needs a ref."""
+    lines = _lines_of(session, everything=False)
+    found = told(session, Asked(lines, None, Wanted(limit), is_limited=True, with_origin=False))
+    session.out.result(lambda: _data(session, found), lambda: _drawn(session, found))
+
+
 def _refuse_beside_follow(**given: object) -> None:
     """What is saved from now on is shown as it comes, all of it."""
     for name, value in given.items():

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hardsave.vault.restore_plan import FileChanges
 
 _NAMED = 20  # paths that a message names
+_LISTED = 8  # prompts, where no list can be opened
 
 
 @command(
@@ -83,14 +85,18 @@ def rewind(
     it opens a list to choose from. With --path only these files come back, and the head stays.
     """
     options = _options(**given)
-    going_on.check(session, at_once=resume)
+    around = going_on.inside(session)
+    going_on.check(session, around, at_once=resume)
     if ref is None and status is None and before is None:
+        if around is not None:
+            _list_refs(session)
+            return None
         chosen = _picked(session, options)
         if chosen is None:
             return _nothing_done(session)
         ref, options, action = chosen
         if action == "fork":
-            _tell_how_to_fork(session, ref)
+            _fork(session, ref)
             return None
         resume = resume or action == "go on"
         yes = yes or action == "go on"  # the list has shown what happens
@@ -100,7 +106,8 @@ def rewind(
     with session.out.busy("looking"):
         plan = line.rewind(target.id, **options.asked(), dry_run=True)
     if not options.does_something(plan):
-        return _only_conversation(session, plan, options, dry_run=dry_run, resume=resume)
+        around = None if dry_run else _of_same_run(around, line)
+        return _only_conversation(session, plan, options, around, dry_run=dry_run, resume=resume)
     if dry_run:
         _answer(session, plan, options, dry_run=True, is_plan=True)
         return None
@@ -110,17 +117,37 @@ def rewind(
             *_missing_repository(plan),
             *_newer_files(session, plan, options),
         )
-    if not yes and not _is_agreed(session, plan, options):
+    around = _of_same_run(around, line)
+    if not yes and not _is_agreed(session, plan, options, around):
         return _nothing_done(session)
-    with _explain_interruption(session, plan), session.out.busy("rewinding"):
+    with (
+        _leaving(around, options),
+        _explain_interruption(session, plan),
+        session.out.busy("rewinding"),
+    ):
         done = line.rewind(target.id, **options.asked())
     back = _conversation(session, done, options)
     _answer(session, done, options, dry_run=False, back=back)
     session.hint_undo(line.name)
-    failed = going_on.tell(session, back)
-    failed = tell_what_failed(session, plan.files, done.files) or failed
+    failed = tell_what_failed(session, plan.files, done.files)
+    return _go_on(session, back, line.name, failed, around, at_once=resume)
+
+
+def _go_on(
+    session: Session,
+    back: "Resumption | None",
+    timeline: str,
+    failed: Exit | None,
+    around: going_on.Inside | None,
+    *,
+    at_once: bool,
+) -> Exit | None:
+    """Say how to go on with the agent; where nothing failed, offer it, or let it be started."""
+    if failed is None and going_on.restarted(session, back, around):
+        return None
+    failed = going_on.tell(session, back) or failed
     if failed is None:
-        going_on.offer(session, back, line.name, at_once=resume)
+        going_on.offer(session, back, timeline, at_once=at_once)
     return failed
 
 
@@ -143,22 +170,26 @@ def _explain_interruption(session: Session, plan: Rewind) -> Iterator[None]:
 
 
 def _only_conversation(
-    session: Session, plan: Rewind, options: RewindOptions, *, dry_run: bool, resume: bool
+    session: Session,
+    plan: Rewind,
+    options: RewindOptions,
+    around: going_on.Inside | None,
+    *,
+    dry_run: bool,
+    resume: bool,
 ) -> Exit | None:
     """An agent that was killed may have said more than it saved: all else is there already, and
     its conversation still has to be cut. There is no question: what is there is not touched."""
-    back = None if dry_run else _conversation(session, plan, options)
+    with _leaving(around, options):
+        back = None if dry_run else _conversation(session, plan, options)
     _answer(session, plan, options, dry_run=dry_run, is_plan=back is None, back=back)
     is_there = plan.files is None or not plan.files.kept
     much = "nothing to do" if back is None else "nothing else to do"
     session.out.say(f"{much}{': it is all there already' if is_there else ''}")
-    failed = going_on.tell(session, back)
     if dry_run:
-        return failed
-    failed = tell_what_failed(session, plan.files, plan.files) or failed
-    if failed is None:
-        going_on.offer(session, back, plan.timeline, at_once=resume)
-    return failed
+        return going_on.tell(session, back)
+    failed = tell_what_failed(session, plan.files, plan.files)
+    return _go_on(session, back, plan.timeline, failed, around, at_once=resume)
 
 
 def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
@@ -172,7 +203,7 @@ def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
         found += processes.with_variable(protocol.SOCKET_VARIABLE, prefix, is_prefix=True)
     left = processes.outermost(each for each in found if each.pid not in waiting)
     if left:
-        named = ", ".join(map(str, left[:5]))
+        named = ", ".join(map(running_agents.named, left[:5]))
         yield f"still running, and may write meanwhile: {wording.shown(named)}"
 
 
@@ -282,6 +313,40 @@ def _inside(roots: Sequence[str], path: str) -> str:
     raise Misuse(f"{path!r} is not in the workspace {roots[-1]!r}")
 
 
+# Inside of an agent
+
+
+def _of_same_run(around: going_on.Inside | None, line: Timeline) -> going_on.Inside | None:
+    """The agent around this command; it is started again only if this is about its own timeline."""
+    from hardsave.daemon import running_agents
+
+    run = running_agents.run_around(os.environ)
+    is_own = run is not None and run.timeline == line.name
+    return around if around is None or is_own else around._replace(restart="")
+
+
+@contextmanager
+def _leaving(around: going_on.Inside | None, options: RewindOptions) -> Iterator[None]:
+    """Before the head is moved: hooks of the agent that is to be ended may call at any moment."""
+    if around is None or options.what == "files" or options.paths is not None:
+        yield
+        return
+    around.leave()
+    try:
+        yield
+    except BaseException:
+        around.stay()
+        raise
+
+
+def _list_refs(session: Session) -> None:
+    """What could be gone back to, newest first, for a user who cannot choose from a list here."""
+    from hardsave.cli.commands.log import show_newest
+
+    show_newest(session, _LISTED)
+    session.out.hint("go back with", "rewind", "REF")
+
+
 # Where to
 
 
@@ -293,27 +358,37 @@ def _picked(session: Session, options: RewindOptions) -> "tuple[str, RewindOptio
 
     def planned(id: str, what: rewind_plan.What) -> Rewind:
         target = session.vault.get(id)
-        line, asked = _where(session, target, _of_the_list(options, what))
+        line, asked = _where(session, target, _of_the_list(session, options, what))
         asked = asked._replace(tasks=asked.tasks or asked.paths is None)  # what steps did is told
         return line.rewind(id, **asked.asked(), dry_run=True)
 
     chosen = choose(session, options.what, planned)
     if chosen is None:
         return None
-    return chosen.id, _of_the_list(options, chosen.what), chosen.action
+    return chosen.id, _of_the_list(session, options, chosen.what), chosen.action
 
 
-def _tell_how_to_fork(session: Session, ref: str) -> None:
-    """A fork needs a name or a directory, which the list does not ask for."""
+def _fork(session: Session, ref: str) -> None:
+    """Into a directory that the user names; beside this one, if nothing else is said."""
+    from hardsave.cli.commands import fork
+
     one = session.vault.get(ref)
-    session.out.hint("fork it with", "fork", session.ref(one), "DIRECTORY")
+    beside = f"{session.directory}-{one.seq}"
+    others = (f"{beside}-{number}" for number in count(2))
+    free = next(each for each in chain([beside], others) if not os.path.lexists(each))
+    into = going_on.edited("fork into: ", free)
+    if not into:
+        session.out.say("nothing was done")
+        return
+    fork.make(session, one, os.path.expanduser(into))
 
 
-def _of_the_list(options: RewindOptions, what: rewind_plan.What) -> RewindOptions:
+def _of_the_list(session: Session, options: RewindOptions, what: rewind_plan.What) -> RewindOptions:
     """The list is of all sessions here, and so is what goes back, unless it was said otherwise."""
-    if what == "state":
-        return options._replace(what=what)
-    return options._replace(what=what, scope=options.scope or "everyone")
+    options = options._replace(what=what)
+    if what == "state" or options.scope is not None or session.timeline_given is not None:
+        return options
+    return options._replace(scope="everyone")
 
 
 def _where(
@@ -352,8 +427,13 @@ def _timeline_of(session: Session, target: Checkpoint) -> Timeline:
 # The question and the answer
 
 
-def _is_agreed(session: Session, plan: Rewind, options: RewindOptions) -> bool:
+def _is_agreed(
+    session: Session, plan: Rewind, options: RewindOptions, around: going_on.Inside | None
+) -> bool:
+    """Inside of the agent of a run there is no terminal, and a REF is answer enough."""
     out = session.out
+    if around is not None and around.restart:
+        return True
     if out.can_ask:
         out.say(*rewind_plan.plan_lines(plan, options, session.now))
     answers = {"y": "yes", "d": "diff", "n": "no"} if plan.files else {"y": "yes", "n": "no"}

@@ -42,7 +42,8 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     path = session.store_path
     if path is None:
         raise Misuse(f"'run' needs a store on this machine, not {session.url!r}")
-    from hardsave.daemon import election, launch, protocol, running_agents, server
+    from hardsave.agents import registry
+    from hardsave.daemon import election, launch, protocol, restart, running_agents, server
 
     session.may_save_here()
     timeline = _timeline_named(session) or timeline_name(cmd[0], session.now, random_suffix())
@@ -73,7 +74,11 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
         running_agents.RUN_VARIABLE: running_agents.Run(os.getpid(), timeline).dump(),
     }
     environment = launch.without_coercion({**os.environ, **told})
-    launch.become(cmd, environment, daemon)
+    environment.pop(restart.VARIABLE, None)  # of a run around us
+    agent = registry.typed(cmd[0])
+    if agent is None or launch.must_stay() or not restart.can_stay():
+        launch.become(cmd, environment, daemon)
+    launch.become(cmd, environment, daemon, (agent, restart.socket_path(task.socket)))
 
 
 # What follows the agent's name is the agent's, and so is each '--'. Ours come before.

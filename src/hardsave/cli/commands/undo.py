@@ -111,7 +111,7 @@ def _end(session: Session, done: Operation, back: "Resumption | None") -> Exit |
         return failed
     failed = going_on.tell(session, back) or failed
     if failed is None:
-        going_on.offer(session, back, done.timeline, at_once=False)
+        going_on.offer(session, back, done.timeline)
     return failed
 
 
@@ -187,7 +187,7 @@ def _about(session: Session, one: Operation) -> str:
         key: _ref(session, value) if isinstance(value, bytes) else str(json_data.json_ready(value))
         for key, value in one.about.items()
     }
-    return ", ".join(f"{key} {wording.line(text, 60)}" for key, text in said.items())
+    return refs.in_text(", ".join(f"{key} {wording.line(text, 60)}" for key, text in said.items()))
 
 
 def _ref(session: Session, id: bytes) -> str:

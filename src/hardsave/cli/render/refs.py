@@ -4,10 +4,13 @@ Only the session of a command knows short names, and which timeline commands are
 It says so here for as long as it lasts: what draws a checkpoint need not be handed the session.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
+
+_LONG = re.compile(r"(?!chk_)[^\s'\"():,;/]{25,}")  # what may be the name of a timeline
 
 
 class Checkpoint(Protocol):
@@ -26,7 +29,7 @@ class Names(Protocol):
         """A checkpoint as it is typed."""
 
     def shown_name(self, timeline: str) -> str:
-        """A timeline as it is typed."""
+        """A timeline as it is typed; any other text stays as it is."""
 
 
 _names: ContextVar[Names | None] = ContextVar("names", default=None)
@@ -52,3 +55,13 @@ def timeline(name: str) -> str:
     """A timeline as it is typed: `fix-parser`."""
     names = _names.get()
     return name if names is None else names.shown_name(name)
+
+
+def in_text(text: str) -> str:
+    """A text with short names for the timelines that it names."""
+    return with_short_names(text, timeline)
+
+
+def with_short_names(text: str, short_name: Callable[[str], str]) -> str:
+    """The same, by a function that leaves alone what is the name of no timeline."""
+    return _LONG.sub(lambda found: short_name(found[0]), text)
