@@ -97,8 +97,8 @@ class Moments:
 
     @property
     def current(self) -> str:
-        """The timeline that saved last."""
-        return max(self._lines.values(), key=lambda each: each.newest).name
+        """The timeline that was last saved on or moved."""
+        return max(self._lines.values(), key=lambda each: each.touched).name
 
     @property
     def heads(self) -> Mapping[str, Head]:

@@ -126,7 +126,7 @@ def whole_directory(
         if each.name != target.timeline and each.newest > record_of(target).number
     ]
     own = next((each for each in here if each.name == target.timeline), None)
-    is_together = own is None or any(each.created_at <= own.updated_at for each in others)
+    is_together = own is None or any(each.created_at <= own.worked_at for each in others)
     if not others or (is_named and is_together):
         return options
     session.out.say(_told(session, others))

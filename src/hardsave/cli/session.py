@@ -2,10 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from hardsave.cli.render.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.timeline import refs, short_names, story
 from hardsave.timeline.short_names import Titled
+from hardsave.timeline.step_summary import SAFETY
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.vault.checkpoint import record_of
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from hardsave.vault.workspace import Workspace
 
 _PAGE = 1_000
+_FEW = 10  # checkpoints: mostly an operation saves one
+_RECENT = 50  # operations, among which the last of a directory is looked for
+_MOVING = ("rewind", "restore", "undo", "redo")
 _PERHAPS = "; undo may bring it back"  # what the library says, which does not know where
 
 
@@ -85,6 +90,7 @@ class Session:
             "vault",
             "all_timelines",
             "timeline_states",
+            "_moved",
             "workspace",
             "line",
             "timeline_given",
@@ -199,7 +205,32 @@ class Session:
             seq=0 if one.newest is None else one.newest.seq,
             created_at=one.created_at,
             updated_at=one.updated_at,
+            worked_at=self._worked_at(one),
+            moved=self._moved.get(one.timeline, 0),
         )
+
+    def _worked_at(self, one: "hardsave.Session[hardsave.Checkpoint]") -> datetime:
+        """When something was last saved on a timeline, other than for an operation."""
+        if one.newest is None or not _is_safety(one.newest):
+            return one.updated_at
+        after: str | None = None
+        while True:
+            page = self.vault.timeline(one.timeline).checkpoints(limit=_FEW, after=after)
+            for each in page:
+                if not _is_safety(each):
+                    return each.created_at
+            if page.next is None:
+                return one.created_at
+            after = page.next
+
+    @cached_property
+    def _moved(self) -> dict[str, int]:
+        """By timeline, the number of the last operation that took it somewhere."""
+        found: dict[str, int] = {}
+        for each in islice(self.vault.operations(), _RECENT):
+            if each.timeline is not None and each.kind in _MOVING:
+                found.setdefault(each.timeline, each.number)
+        return found
 
     @cached_property
     def _sessions(self) -> "list[hardsave.Session[hardsave.Checkpoint]]":
@@ -356,6 +387,32 @@ class Session:
             self.out.say(f"{current_timeline.listed(others)}; this is about {name!r}")
         return self.vault.timeline(name)
 
+    def line_to(
+        self, turn: Callable[[Iterable[hardsave.Operation]], hardsave.Operation | None]
+    ) -> hardsave.Timeline:
+        """The timeline that an undo or a redo is about: where the operation of this directory was
+        that it turns around."""
+        if self.timeline_given is not None:
+            return self.line
+        found = turn(self._operations_here())
+        if found is not None and found.timeline is not None:
+            return self.vault.timeline(found.timeline)
+        states, directory = self.timeline_states, self.directory
+        return self.vault.timeline(
+            current_timeline.timeline(None, states, directory, reads_only=True)
+        )
+
+    def _operations_here(self) -> Iterator[hardsave.Operation]:
+        """Newest first. Where all that is saved is of this directory, so is what was deleted."""
+        here = {
+            each.name
+            for each in current_timeline.of_directory(self.timeline_states, self.directory)
+        }
+        is_alone = len(here) == len(self.timeline_states)
+        for each in self.vault.operations():
+            if is_alone or each.timeline in here:
+                yield each
+
     def is_default_timeline(self, name: str) -> bool:
         """Whether a command without --timeline is about this timeline."""
         named = os.environ.get("HARDSAVE_TIMELINE")
@@ -424,6 +481,10 @@ class Session:
         pages = (each.checkpoints(name=meant.name, limit=1) for each in self.vault.timelines())
         found = [f"{self.shown_name(one.timeline)}:{one.seq}" for page in pages for one in page]
         return f"on other timelines it is {', '.join(map(repr, found[:3]))}" if found else ""
+
+
+def _is_safety(one: hardsave.Checkpoint) -> bool:
+    return one.summary is not None and one.summary.phase == SAFETY
 
 
 def _stands_alone(ref: str) -> bool:

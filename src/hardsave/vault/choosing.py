@@ -142,9 +142,7 @@ def _in_doubt(found: Shares, request: RestoreRequest, sides: Sides) -> dict[byte
     return {path: found.unsure[path] for path in _to_change(found.unsure, request, sides)}
 
 
-def _to_change(
-    paths: Collection[bytes], request: RestoreRequest, sides: Sides
-) -> Iterator[bytes]:
+def _to_change(paths: Collection[bytes], request: RestoreRequest, sides: Sides) -> Iterator[bytes]:
     """Of some paths, those that are asked for and are not yet as the target has them."""
     if paths:
         for path in changed(sides.fetch, sides.now, sides.then):
@@ -348,7 +346,9 @@ def _happened(
         (row.number, _saved(context, row)) for row in saved if row.id not in safety
     ]
     for number, name, move in moves:
-        before, after = (context.store.checkpoint(context.user, id) for id in (move.before, move.after))
+        before, after = (
+            context.store.checkpoint(context.user, id) for id in (move.before, move.after)
+        )
         paths = _brought(context, move)
         if after is not None and paths is not None:
             there = frozenset(joined(move.workspace, path) for path in paths)
