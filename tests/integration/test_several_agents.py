@@ -46,6 +46,7 @@ class Player:
         self._transcript = stage.base / f"{who}.jsonl"
         self._transcript.write_text("")
         self._count = 0
+        self._edits = ("", "")
 
     def begin(self) -> None:
         self._hook("UserPromptSubmit", prompt="work")
@@ -59,9 +60,7 @@ class Player:
         id = f"{self.who}-{self._count}"
         is_shell = self._play.random() < 0.6
         path = self._path()
-        given: dict[str, Any] = {"command": f"do {id}"}
-        if not is_shell:
-            given = self._edit_of(path)
+        given = {"command": f"do {id}"} if is_shell else self._edit_of(path, id)
         tool = "Bash" if is_shell else "Edit"
         self._stage.open[self.who, id] = is_shell
         self._stage.overlap()
@@ -70,8 +69,11 @@ class Player:
         if self.who == "codex":
             self._hook("PreToolUse", **about)
         yield
-        for _ in range(self._play.choice((0, 1, 2)) if is_shell else 1):
-            self._write(path, id, is_shell=is_shell)
+        if not is_shell:
+            self._edit(path, id)
+            yield
+        for _ in range(self._play.choice((0, 1, 2)) if is_shell else 0):
+            self._write(path, id)
             path = self._path()
             yield
         self._hook("PostToolUse", **about, tool_response="ok")
@@ -83,12 +85,52 @@ class Player:
     def _path(self) -> str:
         """Mostly a file of its own; one that both use; one in a directory that is new."""
         own = [f"{self.who}{n}" for n in range(3)] + [f"new/{self.who}{n}" for n in range(2)]
-        return self._play.choice([*own, "both"])
+        both = ["both"] if (self._stage.work / "both").exists() else []
+        return self._play.choice(own + both)
 
-    def _edit_of(self, path: str) -> dict[str, Any]:
-        if self.who == "codex":
-            return {"input": f"*** Begin Patch\n*** Update File: {path}\n*** End Patch"}
-        return {"file_path": str(self._stage.work / path), "old_string": "a", "new_string": "b"}
+    def _edit_of(self, path: str, id: str) -> dict[str, Any]:
+        """Its own line in a file becomes another; or the file is new."""
+        place, name = self._stage.work / path, str(self._stage.work / path)
+        old, new = self._line_in(place), f"{self.who} {id}"
+        self._edits = (old, new)
+        if self.who == "claude" and old:
+            return {"file_path": name, "old_string": old, "new_string": new}
+        if self.who == "claude":
+            return {"file_path": name, "content": f"{new}\n"}
+        kind, changed = ("Update", f"@@\n-{old}\n+{new}") if old else ("Add", f"+{new}")
+        return {"input": f"*** Begin Patch\n*** {kind} File: {path}\n{changed}\n*** End Patch"}
+
+    def _line_in(self, place: Path) -> str:
+        """The line of a file that this agent changes; none if there is no file."""
+        lines = place.read_text().splitlines() if place.exists() else []
+        return next((line for line in lines if line.startswith(self.who)), "")
+
+    def _edit(self, path: str, id: str) -> None:
+        """As the tool does: it fails if the line is not there any more."""
+        old, new = self._edits
+        place = self._stage.work / path
+        if not old:
+            self._put(place, f"{new}\n", id, is_shell=False)
+        elif place.exists() and old in place.read_text():
+            self._put(place, place.read_text().replace(old, new), id, is_shell=False)
+
+    def _write(self, path: str, id: str) -> None:
+        """What a shell does to a file."""
+        place = self._stage.work / path
+        old = self._line_in(place)
+        if old and self._play.random() < 0.3:
+            place.unlink()
+            self._stage.wrote.append(Wrote(path, self.who, id, is_shell=True))
+        else:
+            new = f"{self.who} {id} {self._play.random()}"
+            text = place.read_text().replace(old, new) if old else f"{new}\n"
+            self._put(place, text, id, is_shell=True)
+
+    def _put(self, place: Path, text: str, id: str, *, is_shell: bool) -> None:
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(text)
+        path = str(place.relative_to(self._stage.work))
+        self._stage.wrote.append(Wrote(path, self.who, id, is_shell))
 
     def _ask(self, id: str, tool: str, given: dict[str, Any]) -> None:
         moment = datetime.fromtimestamp(time.time(), UTC).isoformat().replace("+00:00", "Z")
@@ -106,15 +148,6 @@ class Player:
         with self._transcript.open("a") as file:
             file.write(json.dumps(told) + "\n")
 
-    def _write(self, path: str, id: str, *, is_shell: bool) -> None:
-        place = self._stage.work / path
-        if is_shell and place.exists() and self._play.random() < 0.3:
-            place.unlink()
-        else:
-            place.parent.mkdir(exist_ok=True)
-            place.write_text(f"{id} {self._play.random()}")
-        self._stage.wrote.append(Wrote(path, self.who, id, is_shell))
-
     def _hook(self, name: str, **told: Any) -> None:
         self._agent.hook(name, transcript_path=str(self._transcript), **told)
 
@@ -129,7 +162,7 @@ class Scene(Stage):
         self.beside: dict[str, set[str]] = {}  # by call: the shells of the other agent meanwhile
         self.play = random.Random(seed)
         for name in ("claude0", "claude1", "codex0", "codex1", "both"):
-            (self.work / name).write_text("before")
+            (self.work / name).write_text("claude 0\ncodex 0\nrest\n")
         self.command = PATIENT
         claude = Player(self, "claude", self.agent("s"), self.play)
         self.command = CODEX_HOOK
@@ -157,8 +190,11 @@ class Scene(Stage):
         return {each.who for each in self.wrote if each.path == path}
 
     def may_refuse(self, path: str) -> bool:
-        """Whether it was changed while a shell of the other agent ran."""
-        return any(self.beside.get(each.call) for each in self.wrote if each.path == path)
+        """Whether it was changed by a shell while one of the other agent ran; or by both agents,
+        one of them by a shell that ran while the other edited it."""
+        found = [each for each in self.wrote if each.path == path]
+        are_both = len(self.authors(path)) > 1
+        return any(self.beside.get(each.call) and (each.is_shell or are_both) for each in found)
 
     def outcome(self, line: hardsave.Timeline, path: str) -> str:
         """What `--mine` says of one path."""
@@ -239,5 +275,5 @@ def test_of_fifty_interleavings_only_shells_at_once_are_refused(tmp_path: Path) 
     paths = counts["refused"] + counts["answered"]
     sys.stdout.write(
         f"{paths} answers about a path: {counts['answered']} right, {counts['refused']} refused "
-        f"({counts['refused'] / paths:.0%}); {counts['shells at once']} beside a shell\n"
+        f"({counts['refused'] / paths:.0%}); {counts['shells at once']} changed by shells at once\n"
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,6 +33,8 @@ def work(tmp_path: Path) -> Path:
     for number in range(5):
         (folder / "below" / f"{number}.txt").write_bytes(b"%d" % number * 100)
     (folder / "long.bin").write_bytes(bytes(range(256)) * 2_000)
+    for path in folder.rglob("*"):
+        os.utime(path, (1e9, 1e9))  # a file that was just written is read again by the next save
     return folder
 
 

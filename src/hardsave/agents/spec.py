@@ -252,6 +252,14 @@ class AgentSpec(ABC):
 
         return tools.by_keys(given)
 
+    def makes(self, given: Any, path: str, before: str | None, after: str | None) -> bool:
+        """Whether a call with this input, which edits a file that it names like this, makes one
+        content out of another, and nothing else has to have changed the file. None is a file that
+        is not there. False if the input does not say it."""
+        from hardsave.agents import tools  # which a hook without a daemon does without
+
+        return tools.makes(given, before, after)
+
     def tool_command(self, words: Sequence[str]) -> str:
         """The command that a tool was given, out of the process that runs it; empty if that is no
         process of a tool: by a shell, which most agents start for it."""

@@ -65,6 +65,25 @@ def by_keys(given: Any) -> Work:
     return Work(kind=Kind.READS) if is_question else OTHER
 
 
+def makes(given: Any, before: str | None, after: str | None) -> bool:
+    """Whether an edit by these arguments makes one content of a file out of another, and nothing
+    else has to have changed it; None is a file that is not there."""
+    given = arguments(given)
+    if isinstance(content := given.get("content"), str):
+        return after == content
+    edits = given.get("edits", [given])
+    text = before or ""
+    for each in edits if isinstance(edits, list) else ():
+        old, new = (
+            each.get(key) if isinstance(each, Mapping) else None
+            for key in ("old_string", "new_string")
+        )
+        if not isinstance(old, str) or not isinstance(new, str) or old not in text:
+            return False
+        text = text.replace(old, new, -1 if each.get("replace_all") else 1)
+    return bool(edits) and after == text
+
+
 def arguments(given: Any) -> Mapping[str, Any]:
     """Those of a call, also if they were written as JSON; none if the input is anything else."""
     if isinstance(given, str):

@@ -8,11 +8,11 @@ it; under a `hardsave run` the agent is ended and started again instead.
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, config
 from hardsave.cli.errors import Exit
 from hardsave.cli.render import wording
 from hardsave.cli.session import Session
@@ -175,9 +175,11 @@ def offer(
     *,
     at_once: bool = False,
     begun_on: str | None = None,
+    store: str | None = None,
 ) -> None:
     """Ask whether to go on now on a timeline, and become the agent if so. `begun_on` is the one
-    that its session has begun on, if that is another."""
+    that its session has begun on, if that is another; `store` where it saves, if that is not the
+    store of its directory."""
     if back is None or back.command is None:
         return
     if not at_once and (not _has_terminal(session) or _open_agent(back)):
@@ -195,7 +197,7 @@ def offer(
     words = agent.started_as(before, back.session, prompt)
     if before:
         words = _under_run(session, timeline, words)
-    _become(session, words, back.directory)
+    _become(session, words, back.directory, {} if store is None else {config.STORE_VARIABLE: store})
 
 
 def _agent(back: "Resumption") -> "AgentSpec":
@@ -247,10 +249,12 @@ def _under_run(session: Session, timeline: str, words: Sequence[str]) -> list[st
     return [*run, "--timeline", timeline, "--", *words]
 
 
-def _become(session: Session, words: Sequence[str], directory: str | None) -> NoReturn:
+def _become(
+    session: Session, words: Sequence[str], directory: str | None, also: Mapping[str, str]
+) -> NoReturn:
     from hardsave.daemon import launch
 
     session.close()
     if directory is not None:
         os.chdir(directory)
-    launch.become_program(words, launch.without_coercion(os.environ))
+    launch.become_program(words, launch.without_coercion({**os.environ, **also}))

@@ -18,11 +18,13 @@ import hardsave
 from hardsave.agents import events
 from hardsave.agents.events import Event
 from hardsave.agents.spec import AgentSpec
+from hardsave.agents.tools import Kind, Work
 from hardsave.agents.transcripts import tail
 from hardsave.daemon import attribution, processes
-from hardsave.daemon.attribution import About, Calls, Change, Verdict
+from hardsave.daemon.attribution import About, Call, Calls, Change, Verdict
 from hardsave.stores.processes import started
 from hardsave.timeline.diff import FileDiff
+from hardsave.tuples import NamedTuple
 from hardsave.vault import authorship
 from hardsave.vault.authorship import CallSpan, Changed, Evidence
 
@@ -32,11 +34,33 @@ _LAST_BYTES = 256 * 1024  # of a transcript that is read for the first time
 _MANY_PATHS = 500  # changes of which the moment is looked up
 _GRAIN_SECONDS = 0.02  # by which the kernel's file times lag behind the clock
 _SKEW_SECONDS = 1.0  # a file time that is further off says nothing
+_LONGEST_EDIT = 1 << 18  # characters of an input that is kept, bytes of a file that is compared
+_MANY_EDITS = 20
 _BESIDE_SECONDS = 1.0  # between two looks for other agents
 _PROMPT = "prompt"
 _TURNS = ("UserPromptSubmit", "Stop", "SessionEnd")
 
 CallSource = tuple[AgentSpec, str, str]  # an agent, its session, and the transcript of that
+
+
+class Look(NamedTuple):
+    """What a look at the workspace has found."""
+
+    files: FileDiff  # what differs from the head
+    files_id: str = ""
+    before: Callable[[str], str | None] = lambda path: None
+    """What the capture before has of a file; `ValueError` if that is no text."""
+
+
+NO_LOOK = Look(FileDiff())
+
+
+class _Edit(NamedTuple):
+    """The input of a call that edits files, and how it names them."""
+
+    agent: AgentSpec
+    given: Any
+    names: Mapping[str, str]
 
 
 class CallLog:
@@ -54,6 +78,7 @@ class CallLog:
         self._last: dict[str, str] = {}  # by session: the call that stands last in its transcript
         self._leaving: dict[str, tuple[AgentSpec, str]] = {}  # calls that may leave a process
         self._left: dict[str, set[tuple[int, int]]] = {}  # and those that have, by their processes
+        self._edits: dict[str, _Edit] = {}  # by call: the last ones
         self._hooks_done = 0
         self._looked_beside = 0.0
         self.beside: Callable[[], Iterable[CallSource]] = tuple
@@ -89,11 +114,19 @@ class CallLog:
         tool = ", ".join(event.tools)
         work = agent.work(event.tool_input)
         one = attribution.call(event.tool_use_id, tool, work, self._workspace)
+        self._keep_edit(agent, one, work, event.tool_input)
         if work.may_leave:
             self._leaving.setdefault(one.id, (agent, event.session))
         self._calls.begin(one, event.session, at if event.name == "PreToolUse" else None)
         if event.name != "PreToolUse":
             self._end(event.tool_use_id, at)
+
+    def _keep_edit(self, agent: AgentSpec, one: Call, work: Work, given: Any) -> None:
+        if one.kind == Kind.EDITS and len(str(given)) <= _LONGEST_EDIT:
+            names = dict(zip(one.paths, work.paths, strict=True))
+            self._edits[one.id] = _Edit(agent, given, names)
+            for id in list(self._edits)[:-_MANY_EDITS]:
+                del self._edits[id]
 
     def _end(self, id: str, at: float) -> None:
         """No agent tells of what a shell leaves behind, so it is looked for when its call ends."""
@@ -181,6 +214,7 @@ class CallLog:
         id, tool = str(block.get("id")), str(block.get("name"))
         work = agent.work(block.get("input"))
         one = attribution.call(id, tool, work, self._workspace)
+        self._keep_edit(agent, one, work, block.get("input"))
         if work.may_leave:
             self._leaving[id] = (agent, session)
         behind = self._last.get(session, "") if agent.runs_in_order else ""
@@ -214,43 +248,64 @@ class CallLog:
         """Whether there is an agent whose calls are told."""
         return bool(self._sources) or self.has_hooks
 
-    def about_burst(self, files: FileDiff, files_id: str, after: float) -> About:
-        """What a checkpoint of a burst says of these files, which differ from the head's. Where no
-        calls are known, all that is changed may be the work of its run."""
+    def about_burst(self, look: Look, after: float) -> About:
+        """What a checkpoint of a burst says of files that differ from the head's. Where no calls
+        are known, all that is changed may be the work of its run."""
         self._look_beside()
         now = time.time()
         if not self.is_known:
-            return About("", self._evidence(files, files_id, after, now))
-        verdicts = self.verdicts(files, after, now)
+            return About("", self._evidence(look, after, now))
+        verdicts = self.verdicts(look.files, after, now)
         text = attribution.described(verdicts, is_known=bool(self._offsets))
-        told = self._evidence(files, files_id, after, now)
+        told = self._evidence(look, after, now)
         return About(text, {**attribution.metadata(verdicts), **told})
 
-    def about_hook(self, event: Event, files: FileDiff, files_id: str, after: float) -> About:
+    def about_hook(self, event: Event, look: Look, after: float) -> About:
         """What the checkpoint of a hook says beside its own call, where others have run, too."""
         now = time.time()
-        verdicts = self.verdicts(files, after, now)
+        verdicts = self.verdicts(look.files, after, now)
         own = {event.tool_use_id, *event.batch}
         is_own = all(each.id in own for verdict in verdicts for each in verdict.calls)
         text = "" if is_own else attribution.described(verdicts, is_known=True)
-        told = self._evidence(files, files_id, after, now)
+        told = self._evidence(look, after, now)
         return About(text, {**attribution.metadata(verdicts), **told})
 
     def about_calls(self, after: float) -> About:
         """What a checkpoint says of which nothing more is known than the calls that have run."""
-        return About("", self._evidence(FileDiff(), "", after, time.time()))
+        return About("", self._evidence(NO_LOOK, after, time.time()))
 
-    def _evidence(self, files: FileDiff, files_id: str, after: float, now: float) -> dict[str, Any]:
-        """For `vault.authorship`: when calls ran, and when these files were changed."""
+    def _evidence(self, look: Look, after: float, now: float) -> dict[str, Any]:
+        """For `vault.authorship`: when calls ran, when these files were changed, and by which edit
+        if that is certain."""
         self.read()
-        changes = _changes(self._workspace, files, after, now)
+        changes = list(_changes(self._workspace, look.files, after, now))
         changed = {each.path: Changed(each.after, each.before) for each in changes}
         with self._lock:
             ran = self._calls.during(after - _SKEW_SECONDS, now)
             found = list(attribution.spans(ran, self._calls.session, self._timeline_of))
+            edits = [(each, self._edits[each.id]) for each in ran if each.id in self._edits]
+        made = {
+            path: (self._calls.session(each.id), each.id)
+            for each, edit in edits
+            for path in each.paths
+            if path in changed and self._is_made_by(edit, path, look)
+        }
         if not self.is_known and self.timeline:
             found.append(CallSpan(self.timeline, self.timeline, "run", began=self._began))
-        return authorship.metadata(Evidence(now, files_id, tuple(found), changed))
+        told = Evidence(now, look.files_id, tuple(found), changed, made)
+        return authorship.metadata(told)
+
+    def _is_made_by(self, edit: _Edit, path: str, look: Look) -> bool:
+        """Whether an edit alone makes a file what it is. One that is long, or no text, is not
+        looked at."""
+        place = Path(self._workspace, path)
+        with suppress(OSError, ValueError):
+            is_there = place.is_file() and not place.is_symlink()
+            if is_there and place.stat().st_size > _LONGEST_EDIT:
+                return False
+            after = place.read_bytes().decode() if is_there else None
+            return edit.agent.makes(edit.given, edit.names[path], look.before(path), after)
+        return False
 
     def _timeline_of(self, session: str) -> str:
         return self._timelines.get(session, session)
@@ -332,3 +387,15 @@ def _removed_before(place: str, root: str, now: float) -> float:
 def head_moment(head: hardsave.Checkpoint | None) -> float:
     """What was changed before this moment is in the head."""
     return 0.0 if head is None else head.created_at.timestamp()
+
+
+def look_at(workspace: hardsave.Workspace, head: hardsave.Checkpoint) -> Look:
+    """What differs from a head by now."""
+    last = workspace.last  # before the look: what is captured meanwhile makes less known
+    found = workspace.status(head.id)
+
+    def before(path: str) -> str | None:
+        files = None if last is None else last.files
+        return files.read(path).decode() if files is not None and path in files else None
+
+    return Look(found.files, found.files_id, before)

@@ -11,7 +11,7 @@ from hardsave.agents import registry
 from hardsave.agents.events import Event
 from hardsave.daemon import processes, protocol, running_agents, save
 from hardsave.daemon.attribution import NOTHING, About
-from hardsave.daemon.calls import CallLog, head_moment
+from hardsave.daemon.calls import CallLog, head_moment, look_at
 from hardsave.daemon.election import Address
 from hardsave.daemon.lifecycle import Lifecycle, SameFiles
 from hardsave.daemon.save import Afterwards, Outcome
@@ -20,6 +20,7 @@ from hardsave.errors import Unavailable
 from hardsave.logs import log
 from hardsave.vault import projects
 
+_LATELY_SECONDS = 600.0
 OTHER_INSTALLATION = "another installation of hardsave"
 _SURROUNDINGS = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")  # where a user's own things lie
 
@@ -44,6 +45,7 @@ class HookHandler:
         self._timeline = timeline  # of its run
         self._code = SameFiles((protocol.__file__,), by_time=True)
         self.has_seen_an_end = False
+        self._other_saved = 0.0  # when another session was last seen to have saved here
         lifecycle.sessions.agent_ended = calls.agent_ended
 
     def objection(self, request: Request) -> str | None:
@@ -130,8 +132,7 @@ class HookHandler:
             after = head_moment(head)
             if head is None or head.files is None or not self._is_shared(line, event, workspace):
                 return self._calls.about_calls(after)
-            found = workspace.status(head.id)
-            return self._calls.about_hook(event, found.files, found.files_id, after)
+            return self._calls.about_hook(event, look_at(workspace, head), after)
         except Exception:  # noqa: BLE001 # ours; the call is saved all the same
             log(__name__).exception("which calls have made a change cannot be told")
             return NOTHING
@@ -140,12 +141,14 @@ class HookHandler:
         self, line: hardsave.Timeline, event: Event, workspace: hardsave.Workspace
     ) -> bool:
         """Whether what this hook saves may be the work of other calls than its own, by now or when
-        it is captured: of its own session, of another that has saved here, or that works here."""
-        last = workspace.last
+        it is captured: of its own session, of another that works here, or has saved here lately."""
+        last, now = workspace.last, time.time()
+        if last is not None and last.timeline != line.name:
+            self._other_saved = max(self._other_saved, head_moment(last))
         return (
-            self._calls.is_shared(event.tool_use_id, head_moment(line.head), time.time())
+            self._calls.is_shared(event.tool_use_id, head_moment(line.head), now)
             or self._lifecycle.sessions.has_others(event.session)
-            or (last is not None and last.timeline != line.name)
+            or now - self._other_saved < _LATELY_SECONDS
         )
 
 

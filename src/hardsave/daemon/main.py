@@ -23,6 +23,7 @@ from pathlib import Path
 
 import hardsave
 from hardsave import config
+from hardsave.agents.spec import AgentSpec
 from hardsave.daemon import election, processes, protocol, recorder, server, transcripts
 from hardsave.daemon.calls import CallLog
 from hardsave.daemon.election import Address
@@ -269,9 +270,16 @@ def _tell(descriptor: int, what: bytes) -> None:
 
 
 def stay_for_hooks(
-    address: Address, lock: DaemonLock, listening: int, agent: Process, session: str
+    address: Address,
+    lock: DaemonLock,
+    listening: int,
+    agent: Process,
+    spec: AgentSpec,
+    session: str,
+    transcript: str | None,
 ) -> None:
-    """Holds no directory, and ends at once when it is sent a signal."""
+    """For an agent and its session, whose calls stand in a transcript, and for those that come.
+    Holds no directory, and ends at once when it is sent a signal."""
     server.remove_stale_sockets(Path(f"{address.store}{protocol.SOCKET_INFIX}"))
     signal.signal(signal.SIGTERM, lambda *_: _end_at_once(address))
     _begin(f"{address.store}-hooks.log")
@@ -287,7 +295,9 @@ def stay_for_hooks(
     try:
         with hardsave.open(address.url) as vault:
             os.chdir("/")
-            daemon = Daemon(address, lifecycle, CallLog(address.workspace))
+            calls = CallLog(address.workspace)
+            calls.source(spec, session, transcript)
+            daemon = Daemon(address, lifecycle, calls)
             daemon.serve(vault, closing(lock), listening=listening)
     except Exception:  # noqa: BLE001 # no other process will hear of it
         _log.exception("the daemon of %s gives up", address.workspace)

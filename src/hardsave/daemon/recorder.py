@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import hardsave
 from hardsave.daemon import spool
 from hardsave.daemon.attribution import NOTHING, About
-from hardsave.daemon.calls import CallLog, head_moment
+from hardsave.daemon.calls import CallLog, head_moment, look_at
 from hardsave.daemon.lifecycle import SameFiles
 from hardsave.daemon.processes import Running
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
@@ -237,11 +237,11 @@ class Recorder:
             if head is None or head.files is None:
                 self._save("running")
                 return
-            found = self._workspace.status(head.id)
+            found = look_at(self._workspace, head)
             if found.files:
                 self._look()
                 self._has_worked = self._has_worked or is_burst
-                self._save("running", self._about_burst(found, head))
+                self._save("running", self._calls.about_burst(found, head_moment(head)))
         except HardsaveError as error:
             self._failed(error)
 
@@ -250,15 +250,12 @@ class Recorder:
         try:
             head = self._line.head
             if head is not None and head.files is not None:
-                found = self._workspace.status(head.id)
+                found = look_at(self._workspace, head)
                 if found.files:
-                    return self._about_burst(found, head)
+                    return self._calls.about_burst(found, head_moment(head))
         except HardsaveError:
             _log.warning("which calls have made a change cannot be told", exc_info=True)
         return NOTHING
-
-    def _about_burst(self, found: hardsave.WorkspaceStatus, head: hardsave.Checkpoint) -> About:
-        return self._calls.about_burst(found.files, found.files_id, head_moment(head))
 
     def _is_more_said(self) -> bool:
         return bool(self._heard(self._conversation.is_due))

@@ -270,7 +270,17 @@ def step(event: Event) -> hardsave.StepSummary:
         call=event.call,
         call_id=event.tool_use_id or "",
         phase=event.phase,
+        outside=_reached(event),
     )
+
+
+def _reached(event: Event) -> tuple[str, ...]:
+    """What a call that was made has done outside, as far as that can be told."""
+    if event.phase != "after" or len(event.tools) != 1 or event.is_file:
+        return ()
+    from hardsave.agents.outside import reached  # most hooks tell of no such call
+
+    return reached(event.tools[0], event.tool_input)
 
 
 def _is_unanswered(agent: AgentSpec, event: Event) -> bool:

@@ -17,6 +17,7 @@ from types import FrameType
 
 from hardsave import config
 from hardsave.agents import registry
+from hardsave.agents.spec import AgentSpec
 from hardsave.daemon import protocol, save
 from hardsave.daemon.save import Outcome
 from hardsave.defaults import HOOK_SAVE_SECONDS
@@ -24,6 +25,7 @@ from hardsave.errors import Unavailable
 from hardsave.logs import log
 from hardsave.stores import processes
 from hardsave.stores.processes import Process
+from hardsave.tuples import NamedTuple
 
 MOST_ORPHANS = 32  # one after the other that process 1 has not waited for
 _LAST_ORPHAN = "last-orphan"
@@ -68,7 +70,8 @@ def work(
             signal.alarm(0)
             if caller is not None:
                 stays = partial(let_go, b"")
-                _stay(done.event.session, called.directory, done.project, caller, stays)
+                heard = Heard(agent, done.event.session, done.event.transcript)
+                _stay(heard, called.directory, done.project, caller, stays)
 
     save.work(data, os.environ, agent, called, at_once=at_once, afterwards=afterwards)
 
@@ -90,8 +93,16 @@ def _keep_up(project: Path) -> None:
         log(__name__).warning("the store of %s could not be kept up: %s", project, why)
 
 
+class Heard(NamedTuple):
+    """Of which session a hook was called, and where its calls stand."""
+
+    agent: AgentSpec
+    session: str
+    transcript: str | None
+
+
 def _stay(
-    session: str, directory: Path, project: Path, agent: Process, let_go: Callable[[], None]
+    heard: Heard, directory: Path, project: Path, agent: Process, let_go: Callable[[], None]
 ) -> None:
     """Stay as the daemon of a workspace, if there is none and nothing speaks against it.
 
@@ -112,7 +123,7 @@ def _stay(
             let_go()
             from hardsave.daemon import main  # which takes a while, and no agent waits any more
 
-            main.stay_for_hooks(address, lock, socket, agent, session)
+            main.stay_for_hooks(address, lock, socket, agent, *heard)
         finally:
             address.remove()
             lock.close()

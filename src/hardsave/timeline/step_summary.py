@@ -80,6 +80,9 @@ _codec = Codec(Types())
 
 def line(text: str, limit: int = LINE) -> str:
     """The beginning of a text, on one line."""
+    head = text[:limit]
+    if head.isprintable() and "  " not in head and head[:1] != " ":  # nearly always
+        return text.rstrip() if len(text) <= limit else head[:-1].rstrip() + _CUT
     flat = " ".join(text[: 4 * limit].split())
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + _CUT
 
@@ -101,7 +104,7 @@ def packed(values: list[Any]) -> bytes:
     """The bytes for a row: plain fields in the order of `_KEPT`, all or the first of them."""
     while values and values[-1] == _NOTHING[len(values) - 1]:
         values.pop()
-    return _codec.encode(values)
+    return _codec.sketch(values)  # which is the encoding, of numbers and texts
 
 
 def decode(data: bytes) -> StepSummary:

@@ -3,6 +3,7 @@
 Checkpoints of hooks and of the daemon say, under `evidence` in their metadata, which calls of tools
 ran when and on which timeline, and when each path was changed last. A change belongs
 
+    to the timeline whose edit is known to have made exactly this change; else
     to the timelines whose calls edit files and name this one, if no other runs commands; else
     to the one timeline whose calls may have made it: those that ran between the capture before,
     which does not have the change, and the moment of the change.
@@ -62,6 +63,9 @@ class Evidence(NamedTuple):
     """The id of the files that were looked at: moments hold for a capture of the same files."""
     calls: tuple[CallSpan, ...] = ()
     changed: Mapping[str, Changed] = {}
+    made: Mapping[str, tuple[str, str]] = {}
+    """By path: the session and the id of the edit that makes it what it is out of what the capture
+    before has. Nothing else has changed it."""
 
 
 class Authors(NamedTuple):
@@ -91,6 +95,8 @@ def metadata(told: Evidence) -> dict[str, Any]:
     about: dict[str, Any] = {"at": _rounded(told.at), "calls": calls}
     if told.changed:
         about |= {"files": told.files, "changed": _listed(told.changed)}
+    if told.made:
+        about["made"] = [[path, *call] for path, call in list(told.made.items())[:_MOST_PATHS]]
     return {KEY: about}
 
 
@@ -116,6 +122,7 @@ def read(about: Mapping[str, Any]) -> Evidence | None:
             str(told.get("files", "")),
             tuple(_call(each) for each in told["calls"]),
             {str(path): Changed(float(a), float(b)) for path, a, b in told.get("changed", ())},
+            {str(path): (str(who), str(id)) for path, who, id in told.get("made", ())},
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
@@ -234,17 +241,25 @@ def of_capture(
     what lies in it was made by those that have made that."""
     told = saying.evidence
     latest, moments = saying.moment + _SCAN_SECONDS, dict[bytes, Changed]()
+    edited: dict[bytes, Authors] = {}
     if told is not None and told.files == files:  # nothing was changed after it was looked
         latest = told.at
         moments = {
             joined(saying.root, _bytes(path)): Changed(at.after, min(at.before, latest))
             for path, at in told.changed.items()
         }
+        whose = {(call.session, call.id): call.timeline for call in calls}
+        edited = {
+            joined(saying.root, _bytes(path)): Authors(frozenset({whose[call]}), is_known=True)
+            for path, call in told.made.items()
+            if call in whose
+        }
     ran = [each for each in calls if (each.session, each.id) != saying.upcoming]
     found = {
         path: authors(path, since, moments.get(path, Changed(since, latest)), ran, claimed_by)
         for path, since in news.items()
     }
+    found |= {path: made for path, made in edited.items() if path in news}
     return {**found, **_directories(found)}
 
 

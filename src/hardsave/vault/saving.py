@@ -20,7 +20,7 @@ from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
-from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, filled
 from hardsave.objects.view import plain, view
 from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
 from hardsave.stores.ledger import Fence, Work
@@ -39,6 +39,7 @@ from hardsave.vault.step_summaries import (
     Heard,
     News,
     Told,
+    brief,
     last_of,
     of_state,
     summed,
@@ -266,7 +267,8 @@ class Saving:
             created_at, origin, title = record.created_at, None, request.title
         else:
             created_at, origin, title = base.created_at, base.origin, base.title or request.title
-        become = TimelineRecord(self._name, record.id, record.seq, created_at, origin, False, title)
+        place = (self._name, record.id, record.seq, created_at, origin, False, title)
+        become = filled(TimelineRecord, place)
         batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
         if work is not None:
             batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
@@ -405,8 +407,9 @@ class Saving:
         if status is None:
             status = self._status_of(parent)
         said = (name, kind, status, description, metadata)
-        place = (id, self._name, seq, parent, moment)
-        return CheckpointRecord(0, *place, *said, root, summary=summary)
+        place = (0, id, self._name, seq, parent, moment)
+        rest = (root, None, None, None, 0, 0, summary, 0)  # no files, no task, not hidden
+        return filled(CheckpointRecord, (*place, *said, *rest))
 
     def _status_of(self, head: Id | None) -> str:
         return RUNNING if head is None else self._context.history.at(head).status
@@ -449,6 +452,8 @@ class Saving:
         try:
             before = self._before(base)
             news = self._news(request, before, memory, out, heard)
+            if files is None and request.step is None:
+                return brief(news)
             return summed(news, request.step, before, files, self._context.objects.fetch)
         except (Corrupt, LookupError, TypeError, ValueError, AttributeError, RecursionError):
             log(__name__).warning("a checkpoint is saved without its summary", exc_info=True)
@@ -479,13 +484,10 @@ class Saving:
             count = len(items)
             new = count - (before.messages or 0)
             return News(count, new, *last_of(items, new, limit, self._plain))
-        same = News(before.messages, 0, before.said, tools=before.tools)
-        if form == "carried":
-            return same
         if form == "grown":
             heard.note(state)
         if heard.key is None or not isinstance(memory, Growth):
-            return same
+            return News(before.messages, 0, before.said, "", before.tools)
         count = memory.length(heard.key, out) or 0
         goes_on = form == "grown" or state.goes_on
         new = heard.new if goes_on else count - (before.messages or 0)

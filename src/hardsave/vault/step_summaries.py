@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.reader import Reader
-from hardsave.objects.records import CheckpointRecord
+from hardsave.objects.records import CheckpointRecord, filled
 from hardsave.objects.view import view
 from hardsave.timeline import messages, step_summary
 from hardsave.timeline.step_summary import PATHS, FileCounts, StepSummary, line
@@ -113,6 +113,17 @@ def last_of(items: Sequence[Any], new: int, limit: int, plain: Callable[[Any], A
     """What was said last, the last prompt among so many new messages, both on one line, and which
     tools the last message calls. `plain` makes data of messages that are objects, and takes secrets
     out of them."""
+    last = plain(items[-1]) if items else None
+    if type(last) is dict and len(last) == 2:  # nearly always, and a search takes ten times as long
+        role, text = last.get("role"), last.get("content")
+        if type(text) is str and (role == "user" or (role == "assistant" and new <= 1)):
+            said = line(text, limit)
+            if said:
+                return filled(Spoken, (said, said if role == "user" and new > 0 else "", ""))
+    return _searched(items, new, limit, plain)
+
+
+def _searched(items: Sequence[Any], new: int, limit: int, plain: Callable[[Any], Any]) -> Spoken:
     said = prompt = tools = ""
     has_result = False
     last = len(items) - 1
@@ -139,10 +150,6 @@ def _tools(read: messages.Message) -> str:
 
 
 def _read(item: Any) -> messages.Message | None:
-    if isinstance(item, dict):
-        role, content = item.get("role"), item.get("content")
-        if type(content) is str and type(role) is str and len(item) == 2 and role != "tool":
-            return messages.Message(role, content)
     return messages.read(item) if isinstance(item, Mapping | str) else None
 
 
@@ -203,13 +210,18 @@ def _differences(taken: "Taken", old: Hash, fetch: "Fetch") -> tuple[dict[bytes,
     return signs, sum(files)
 
 
+def brief(news: News) -> tuple[bytes, Told]:
+    """The same as `summed` for a save without files, of which its caller tells nothing: most saves
+    of a program."""
+    messages, new, said, prompt, tools = news
+    told = filled(Told, (messages, said, None, None, tools))
+    return step_summary.packed([messages, new, said, prompt]), told
+
+
 def summed(
     news: News, given: StepSummary | None, before: Told, taken: "Taken | None", fetch: "Fetch"
 ) -> tuple[bytes, Told]:
     """The bytes of the row, and what the next save has to know of them."""
-    if given is None and taken is None:
-        told = Told(news.messages, news.said, tools=news.tools)
-        return step_summary.packed([*news[:4]]), told
     given = given if given is not None else StepSummary(prompt=news.prompt)
     if taken is None:
         summary = _spoken(given, news)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hardsave.runtime.scripted import Reply, ScriptedModel
+from hardsave.runtime.scripted import Call, Reply, ScriptedModel
 from tests.integration.agents import test_claude_code as claude
 from tests.integration.agents import test_codex as codex
 from tests.integration.agents.stage import HARDSAVE, Stage
@@ -24,6 +24,11 @@ def on_path(stage: Stage, program: str, name: str) -> None:
     stage.environment["PATH"] = f"{folder}:{stage.environment['PATH']}"
 
 
+def asked(model: ScriptedModel) -> str:
+    """All that a model was asked."""
+    return json.dumps([each.body for each in model.requests])
+
+
 def asked_first(model: ScriptedModel, prompt: str) -> str:
     """The first request with a prompt: what the agent knew when it was told that."""
     bodies = (each.body.get("messages") or each.body.get("input") for each in model.requests)
@@ -35,44 +40,53 @@ def at_shell(stage: Stage, more: dict[str, str]) -> Screen:
 
 
 @needs_claude
-def test_one_key_goes_on_with_claude_and_the_prompt_is_there_to_edit(tmp_path: Path) -> None:
+def test_one_key_in_the_list_goes_on_with_claude_and_the_prompt_is_there_to_edit(
+    tmp_path: Path,
+) -> None:
+    """Two edits and a command, then a prompt that breaks it all."""
     stage = claude.ClaudeStage(tmp_path)
     assert claude.CLAUDE is not None
     on_path(stage, claude.CLAUDE, "claude")
     stage.hardsave("init", "--yes")
     stage.is_known_to_its_user()
-    url = "ANTHROPIC_BASE_URL"
+
+    def write(name: str, id: str) -> Call:
+        path = str(stage.project / name)
+        return Call("Write", {"file_path": path, "content": f"{name}\n"}, id=id)
+
     script = [
-        Reply(calls=(claude.bash("echo a > a.txt", "toolu_1"),)),
-        Reply("Made a."),
-        Reply(calls=(claude.bash("rm a.txt", "toolu_2"),)),
-        Reply("Removed a."),
+        Reply(calls=(write("a.py", "toolu_1"),)),
+        Reply(calls=(write("b.py", "toolu_2"),)),
+        Reply(calls=(claude.bash("cat a.py b.py > all.txt", "toolu_3"),)),
+        Reply("It is built."),
+        Reply(calls=(claude.bash("rm *.py", "toolu_4"),)),
+        Reply("It is clean."),
     ]
+    built = {"a.py": "a.py\n", "all.txt": "a.py\nb.py\n", "b.py": "b.py\n"}
     with ScriptedModel(script) as model:
-        more = {url: model.anthropic_url}
-        first = stage.run(stage.command("make a"), more)
-        assert first.returncode == 0
+        url = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        assert stage.run(stage.command("build it"), url).returncode == 0
+        assert stage.files() == built
         (line,) = stage.hardsave("timelines")
         session = line["name"].removeprefix("claude-")
-        stage.run(stage.command("--resume", session, "remove it"), more)
-        assert stage.files() == {}
-        (target,) = (
-            each for each in stage.hardsave("log") if each["description"] == "before: remove it"
-        )
-        with at_shell(stage, more) as screen:
+        stage.run(stage.command("--resume", session, "clean up"), url)
+        assert stage.files() == {"all.txt": "a.py\nb.py\n"}
+        with at_shell(stage, url) as screen:
             screen.wait_for("$")
-            screen.type(f"{HARDSAVE} rewind :{target['seq']} --yes\n")
-            screen.wait_for("taken back: remove it")
-            screen.wait_for("go on now, with that prompt to edit?")
-            screen.type("\n")
-            screen.wait_for("Made a.")
-            screen.wait_for("remove it")
-            screen.type(" with care")
-            screen.wait_for("remove it with care")
-            screen.wait_for("Removed a.", key="\r")
-        words = asked_first(model, "remove it with care")
-    assert "Made a." in words
-    assert "toolu_2" not in words
+            screen.type(f"{HARDSAVE} rewind\n")
+            screen.wait_for("^G go on")
+            screen.wait_for("clean up")
+            screen.type("\x07")
+            screen.wait_for("It is built.")
+            screen.wait_for("clean up")
+            assert stage.files() == built
+            screen.type(" the rest")
+            screen.wait_for("clean up the rest")
+            screen.type("\r")
+            screen.wait_until(lambda: "clean up the rest" in asked(model))
+        words = asked_first(model, "clean up the rest")
+    assert "It is built." in words
+    assert "toolu_4" not in words
 
 
 @needs_codex

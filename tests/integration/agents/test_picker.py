@@ -41,6 +41,7 @@ def test_at_most_five_keys_lead_from_a_broken_state_to_going_on(
             screen.type(f"{HARDSAVE} rewind\n")
             screen.wait_for("files  2 created")
             assert "2 prompts, 5 steps" in screen.text
+            assert "1 call since reached outside, still done: git push" in screen.text
             waits = ["rewind?", "", "go on now", "Claude Code"]
             for key, text in zip(keys, waits[-len(keys) :], strict=True):
                 screen.type(key)

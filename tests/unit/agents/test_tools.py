@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from hardsave.agents import tools
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.agents.codex import tools as codex_tools
 from hardsave.agents.codex.spec import CODEX
 from hardsave.agents.tools import OTHER, Kind, Work
 
@@ -80,3 +82,28 @@ def test_codex_tells_which_command_goes_on_and_when_that_has_ended() -> None:
     ended = line(type="event_msg", ordinal=2, payload={"type": "item_completed", "item": item})
     assert list(CODEX.left_running(ended)) == [("one", False)]
     assert list(CODEX.left_running(b'no JSON "item_completed"')) == []
+
+
+def test_an_edit_is_known_by_what_it_makes_of_a_file() -> None:
+    edit = {"file_path": "f", "old_string": "a", "new_string": "b"}
+    assert tools.makes(edit, "a a\n", "b a\n")
+    assert tools.makes({**edit, "replace_all": True}, "a a\n", "b b\n")
+    assert not tools.makes(edit, "a\n", "b\nmore\n")  # another has changed it, too
+    assert not tools.makes(edit, "c\n", "b\n")
+    assert tools.makes({"file_path": "f", "content": "new\n"}, None, "new\n")
+    assert not tools.makes({"file_path": "f"}, "a", "a")
+
+
+def test_a_patch_is_known_by_what_it_makes_of_a_file() -> None:
+    def patch(*lines: str) -> dict[str, str]:
+        return {"input": "\n".join(("*** Begin Patch", *lines, "*** End Patch"))}
+
+    update = patch("*** Update File: f", "@@", " one", "-two", "+TWO", "@@", "-four", "+FOUR")
+    before = "one\ntwo\nthree\nfour\n"
+    assert codex_tools.makes(update, "f", before, "one\nTWO\nthree\nFOUR\n")
+    assert not codex_tools.makes(update, "f", before, "one\nTWO\nthree\nFOUR\nfive\n")
+    assert not codex_tools.makes(update, "g", before, "one\nTWO\nthree\nFOUR\n")
+    assert codex_tools.makes(patch("*** Add File: f", "+new"), "f", None, "new\n")
+    assert codex_tools.makes(patch("*** Delete File: f"), "f", "old\n", None)
+    moved = patch("*** Update File: f", "*** Move to: g", "@@", "-two", "+TWO")
+    assert not codex_tools.makes(moved, "f", before, before.replace("two", "TWO"))

@@ -49,6 +49,8 @@ def test_a_command_inside_of_the_agents_comes_with_the_hooks_and_goes_with_them(
     assert f"!`{shlex.quote(sys.executable)} " in command.read_text()
     assert "hardsave rewind --yes REF" in skill.read_text()
     command.write_text(command.read_text().replace(sys.executable, "/gone/python"))
+    told = {each["what"]: each["message"] for each in run("doctor", "--json").data}
+    assert told["Claude Code"].startswith("/hardsave-rewind inside of it is of another hardsave")
     assert f"+!`{shlex.quote(sys.executable)} " in run("init", "--yes").err, "it is renewed"
     assert "/hardsave-rewind is there already" in run("init", "--yes").out
     assert run("init", "--undo", "--yes").code == Exit.DONE

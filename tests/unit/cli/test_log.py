@@ -238,6 +238,7 @@ def test_a_row_fits_its_terminal_and_uses_a_wide_one(
     assert lines[0].split()[:3] == [">", ":10", age]
     assert "+1" in lines[1]
     assert (long.strip()[:100] in lines[0]) is (width == 200)
+    assert any("Bash(make)  b.txt" in line for line in lines) is (width == 200)
 
 
 def drawn(width: int) -> list[str]:

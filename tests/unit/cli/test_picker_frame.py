@@ -72,6 +72,11 @@ def test_all_keys_fit_a_usual_terminal() -> None:
         assert not lines(after(begun(STORY), *keys), 80, 24)[-1].endswith("…")
 
 
+def test_a_narrow_terminal_still_says_how_to_choose_and_to_leave() -> None:
+    assert lines(begun(STORY), 40, 12)[-1] == "^G go on  Enter rewind  Esc leave"
+    assert lines(begun(STORY), 24, 12)[-1] == "Enter rewind  Esc leave"
+
+
 @pytest.mark.parametrize("width", [20, 40, 80, 110, 200])
 @pytest.mark.parametrize("height", [2, 4, 5, 8, 24, 100])
 def test_a_frame_is_as_large_as_the_terminal_and_shows_where_one_is(

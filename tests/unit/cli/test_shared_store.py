@@ -116,8 +116,8 @@ def test_gc_and_compact_take_nothing_that_a_timeline_needs(run: Run, theirs: Pat
 
 
 def test_purge_and_search_are_about_the_whole_store(run: Run, theirs: Path) -> None:
-    hits = run("search", "turn", "-n", "50", "--json").data["hits"]
+    hits = run("search", "turn", "--all", "-n", "50", "--json").data["hits"]
     assert {hit["timeline"] for hit in hits} == {"ours", "theirs", "of-none"}
     run("store", "purge", "--text", TEXT, "--yes")
-    assert run("search", "hunter2", "--json").data["hits"] == []
+    assert run("search", "hunter2", "--all", "--json").data["hits"] == []
     assert counts() == [3, 3, 3]

@@ -14,7 +14,7 @@ import pytest
 from hardsave.agents import events
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex.spec import CODEX
-from hardsave.daemon.calls import CallLog
+from hardsave.daemon.calls import CallLog, Look
 from hardsave.stores.processes import look, started
 from hardsave.timeline.diff import FileDiff
 
@@ -71,7 +71,7 @@ def test_a_change_is_told_of_the_call_that_the_transcript_has_open(told: Told) -
     told.call("two", now - 1)
     (told.work / "f").touch()
     assert told.made("f", now - 5) == ["two"]
-    about = told.log.about_burst(FileDiff(added=("f",)), "", now - 5)
+    about = told.log.about_burst(Look(FileDiff(added=("f",))), now - 5)
     assert about.description == "during Bash: do two"
     (found,) = about.metadata["changed_by"]
     assert found == {"calls": [{"tool": "Bash", "tool_use_id": "two"}], "paths": ["f"], "count": 1}
@@ -201,7 +201,7 @@ def test_where_a_turn_begins_no_call_runs_any_more(told: Told) -> None:
     told.hook("UserPromptSubmit", now - 5, prompt="x")
     (told.work / "f").touch()
     assert told.made("f", now - 6) == []
-    about = told.log.about_burst(FileDiff(added=("f",)), "", now - 6)
+    about = told.log.about_burst(Look(FileDiff(added=("f",))), now - 6)
     assert about.description == "between calls"
 
 
@@ -217,11 +217,12 @@ def test_a_call_of_an_agent_that_was_killed_ends_with_the_next_prompt(told: Told
 
 
 def test_what_no_transcript_tells_is_not_guessed(told: Told) -> None:
-    about = told.log.about_burst(FileDiff(added=("f",)), "", 0.0)
+    about = told.log.about_burst(Look(FileDiff(added=("f",))), 0.0)
     assert (about.description, [*about.metadata]) == ("", ["evidence"])
     told.log.has_hooks = True
     assert (
-        told.log.about_burst(FileDiff(added=("f",)), "", 0.0).description == "during the next tool"
+        told.log.about_burst(Look(FileDiff(added=("f",))), 0.0).description
+        == "during the next tool"
     )
 
 
@@ -240,7 +241,7 @@ def test_of_calls_at_once_each_edit_is_told_by_its_path(told: Told) -> None:
     assert told.log.is_shared("shell", now - 6, now)
     for name in ("new", "f"):
         (told.work / name).touch()
-    about = told.log.about_hook(event, FileDiff(added=("f", "new")), "", now - 6)
+    about = told.log.about_hook(event, Look(FileDiff(added=("f", "new"))), now - 6)
     assert about.description == "during Bash: do shell | Write: new"
     made = {
         path: [call["tool_use_id"] for call in each["calls"]]

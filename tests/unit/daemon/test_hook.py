@@ -77,6 +77,28 @@ def test_a_hook_saves_files_and_conversation(project: Path, transcript: Path) ->
     assert list(place(project).iterdir()) == []
 
 
+def test_a_checkpoint_of_a_hook_tells_of_prompt_and_call(project: Path, transcript: Path) -> None:
+    call = {"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "git push"}}
+    save.work(told(transcript, "UserPromptSubmit", prompt="push\nit"), os.environ)
+    save.work(told(transcript, "PreToolUse", **call), os.environ)
+    (project / "b.txt").write_text("new\n")
+    save.work(told(transcript, "PostToolUse", **call), os.environ)
+    save.work(told(transcript, "UserPromptSubmit", prompt="and again"), os.environ)
+    with hardsave.open() as vault:
+        (session,) = vault.sessions(workspace=project)
+        found = [each.summary for each in vault.moments(project)][::-1]
+    assert session.title == "push it"
+    steps = [each for each in found if each is not None]
+    assert [each.prompt for each in steps] == ["push\nit", "", "", "and again"]
+    assert [(each.phase, each.call, each.call_id) for each in steps[1:3]] == [
+        ("before", "Bash(git push)", "t1"),
+        ("after", "Bash(git push)", "t1"),
+    ]
+    assert [each.outside for each in steps] == [(), (), ("git push",), ()]
+    assert [each.paths for each in steps] == [(), (), ("b.txt",), ()]
+    assert [each.messages for each in steps] == [1] * 4
+
+
 def test_the_next_hook_adds_only_what_is_new(project: Path, transcript: Path) -> None:
     save.work(told(transcript), os.environ)
     with transcript.open("a") as file:

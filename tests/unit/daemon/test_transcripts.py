@@ -17,7 +17,7 @@ from hardsave.agents.codex.spec import CODEX
 from hardsave.agents.conversation import Place, resume
 from hardsave.agents.spec import AgentSpec
 from hardsave.daemon import running_agents, transcripts
-from hardsave.daemon.calls import CallLog
+from hardsave.daemon.calls import CallLog, Look
 from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, NoMissedSaves, Recorder
 from hardsave.daemon.running_agents import Others
 from hardsave.daemon.transcripts import NOTHING_SAID, TranscriptTail
@@ -403,7 +403,7 @@ def test_calls_of_another_agent_that_works_here_are_candidates_too(
     calls.has_hooks = True
     calls.hook(CODEX, events.parse(json.dumps({**own, **given}).encode()), time.time())
     (stage.project / "made").touch()
-    about = calls.about_burst(FileDiff(added=("made",)), "", 0.0)
+    about = calls.about_burst(Look(FileDiff(added=("made",))), 0.0)
     (told,) = about.metadata["changed_by"]
     found = {each["tool_use_id"] for each in told["calls"]}
     assert found == ({"own", "theirs"} if company is Others.SOME else {"own"})

@@ -104,6 +104,13 @@ def test_moments_hold_for_a_capture_of_the_files_that_were_looked_at() -> None:
     assert authorship.of_capture({b"f": 0.0}, told, "other", calls) == {b"f": unknown("a", "b")}
 
 
+def test_an_edit_that_makes_exactly_the_change_has_made_it_also_beside_a_command() -> None:
+    calls = [edit("a", "f", 5, 12), shell("b", 5, 20)]
+    told = Saying("b", 12, b"", Evidence(12, "id", (), {"f": Changed(9, 10)}, {"f": ("a", "e")}))
+    assert authorship.of_capture({b"f": 0.0}, told, "id", calls) == {b"f": known("a")}
+    assert authorship.of_capture({b"f": 0.0}, told, "other", calls) == {b"f": unknown("a", "b")}
+
+
 def test_a_call_that_waits_for_its_hook_has_changed_nothing_yet() -> None:
     calls = [shell("a", 5, 12), shell("b", 9, 20)]
     told = Saying("b", 10, b"", None, upcoming=("b", "1"))
@@ -120,7 +127,7 @@ def test_a_directory_is_of_those_that_have_made_what_lies_in_it() -> None:
 
 def test_evidence_is_read_as_it_was_written() -> None:
     calls = (shell("a", 5.0625, None), CallSpan("b", "s", "c", "edits", frozenset({b"f"}), 1, 2))
-    told = Evidence(7.5, "id", calls, {"f": Changed(1.5, 2.5)})
+    told = Evidence(7.5, "id", calls, {"f": Changed(1.5, 2.5)}, {"f": ("s", "c")})
     assert authorship.read(authorship.metadata(told)) == told._replace(
         calls=(shell("a", 5.062, None), calls[1])
     )

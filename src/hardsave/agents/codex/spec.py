@@ -91,6 +91,11 @@ class Codex(AgentSpec):
 
         return tools.work(given)
 
+    def makes(self, given: Any, path: str, before: str | None, after: str | None) -> bool:
+        from hardsave.agents.codex import tools  # as above
+
+        return tools.makes(given, path, before, after)
+
     def left_running(self, line: bytes) -> Iterator[tuple[str, bool]]:
         return lines.left_running(line)
 

@@ -267,7 +267,7 @@ def _hooks(agent: "AgentSpec") -> "Check":
         users = install.settings_file(agent, os.environ, None)
         own = install.settings_file(agent, os.environ, session.workspace_root)
         files = [path for path in (users, own) if path is not None]
-        return findings.hooks(
+        found = findings.hooks(
             what,
             agent.program,
             is_found=bool(files),
@@ -280,6 +280,11 @@ def _hooks(agent: "AgentSpec") -> "Check":
             without_us=[] if users is None else install.without_us(agent, users),
             init=f"hardsave init{'' if _is_users(agent, users, own) else ' --project'}",
         )
+        command = install.plan_command(agent, os.environ, undo=False)
+        if found.level != "ok" or not command or command.before is None:
+            return found
+        message = f"{agent.command_typed} inside of it is of another hardsave, or was changed"
+        return Finding(what, "warning", message, "hardsave init")
 
     return check
 

@@ -69,13 +69,13 @@ def make(session: Session, source: Checkpoint, target: str | None, name: str | N
             "it lies in this workspace, and is saved and rewound with it; choose a place"
         )
         session.out.say("beside it, or let git ignore it, if another agent is to work there")
+    store = None
     if path is not None and not projects.adopt(os.environ, Path(path), _absolute(session)):
-        # That directory was a project of its own before, and has a store of its own.
-        os.environ[config.STORE_VARIABLE] = _absolute(session)
-        store = f"{config.STORE_VARIABLE}={quoted(_absolute(session))}"
-        session.out.to_type("to save there on it", f"export {store}")
+        store = _absolute(session)  # that directory was a project before, with a store of its own
+        there = f"{config.STORE_VARIABLE}={quoted(store)}"
+        session.out.to_type("to save there on it", f"export {there}")
     if going_on.tell(session, back) is None:
-        going_on.offer(session, back, line.name, begun_on=source.timeline)
+        going_on.offer(session, back, line.name, begun_on=source.timeline, store=store)
 
 
 def _absolute(session: Session) -> str:

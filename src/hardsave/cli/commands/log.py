@@ -125,7 +125,9 @@ def _hint(session: Session, found: Told) -> None:
         if found.has_more:
             count = len(found.entries)
             unit = "prompt" if any(isinstance(each, Prompt) for each in found.entries) else "step"
-            newest = f"these are the newest {wording.count(count, unit)}"
+            newest = (
+                f"these are the newest {count:,} {unit}s" if count > 1 else f"the newest {unit}"
+            )
             session.out.say(f"{newest}; -n {count * 4} shows more")
 
 

@@ -48,7 +48,7 @@ def frame(picker: Picker, preview: Preview, size: Size) -> list[Text]:
         lines = _beside(picker, preview, Size(size.width, rows - 1))
     else:
         lines = _below(picker, preview, Size(size.width, rows - 1))
-    return [_fitted(line, size.width) for line in (*lines, _keys(picker))]
+    return [_fitted(line, size.width) for line in (*lines, _keys(picker, size.width))]
 
 
 def _beside(picker: Picker, preview: Preview, size: Size) -> list[Text]:
@@ -218,9 +218,13 @@ def _diff(picker: Picker, rows: int, width: int) -> list[Text]:
 # The keys
 
 
-def _keys(picker: Picker) -> Text:
-    keys = _DIFF_KEYS if picker.shows_diff else _list_keys(picker)
-    return Text("  ").join(Text.assemble((key, "name"), f" {word}") for key, word in keys)
+def _keys(picker: Picker, width: int) -> Text:
+    """Where there is no room for all, those that are guessed most easily are left out first."""
+    keys = dict(_DIFF_KEYS if picker.shows_diff else _list_keys(picker))
+    for guessed in ("←→", "↑↓", "^F", "^D", "Tab", "^G"):
+        if sum(cell_len(f"{key} {word}") + 2 for key, word in keys.items()) - 2 > width:
+            keys.pop(guessed, None)
+    return Text("  ").join(Text.assemble((key, "name"), f" {word}") for key, word in keys.items())
 
 
 _DIFF_KEYS = (("↑↓ Space", "scroll"), ("Enter", "rewind"), ("^G", "go on"), ("Esc", "back"))

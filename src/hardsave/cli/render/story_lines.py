@@ -7,10 +7,12 @@ from rich.text import Text
 
 from hardsave.cli.log_query import Told
 from hardsave.cli.render import draw, graph, refs, rows, wording
+from hardsave.cli.render.console import UNBOUNDED
 from hardsave.timeline.story import Prompt, Row, Step
 
 Heads = Mapping[str, Sequence[str]]  # names of timelines by the id of their head
 _BENEATH = "  "  # what stands before a step of a prompt
+_VERY_WIDE = 140
 
 
 def drawn(found: Told, heads: Heads, now: datetime, width: int) -> list[Text]:
@@ -57,8 +59,18 @@ def _cells(step: Step, heads: Heads, now: datetime, width: int) -> tuple[Text, .
         _ref(step.newest, heads),
         rows.age(step.newest.created_at, now, width),
         rows.step_files(step),
-        rows.step_text(step),
+        rows.step_text(step).append_text(_paths(step, width)),
     )
+
+
+def _paths(step: Step, width: int) -> Text:
+    """The files that have changed, where a terminal has room for them; not those of which the call
+    itself tells."""
+    if not _VERY_WIDE <= width < UNBOUNDED:
+        return Text()
+    named = [wording.shown(path) for path in step.paths if path not in step.text]
+    more = ", …" if sum((step.files or {}).values()) > len(step.paths) else ""
+    return Text(f"  {', '.join(named)}{more}" if named else "", style="quiet")
 
 
 def _ref(row: Row | None, heads: Heads) -> Text:
