@@ -132,8 +132,8 @@ def _keep_up(vault: hardsave.Vault) -> None:
     try:
         if done := vault.store.upkeep():
             _log.info("%s", done.retained)
-    except (HardsaveError, OSError):  # as of a workspace that may not be looked into any more
-        _log.warning("the store could not be kept up", exc_info=True)
+    except (HardsaveError, OSError) as error:  # as of a workspace that may not be looked into
+        _log.warning("the store could not be kept up: %s", error)
 
 
 def _begin(log: str) -> None:

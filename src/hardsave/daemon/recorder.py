@@ -314,7 +314,8 @@ class Recorder:
                         **about,
                     )
         except Exception as error:  # noqa: BLE001 # if it is about the files, they say so as well
-            _log.warning("the conversation could not be saved", exc_info=True)
+            is_told = isinstance(error, Unavailable)  # as on a full disk: it says all there is
+            _log.warning("the conversation could not be saved: %s", error, exc_info=not is_told)
             how["metadata"] |= {NOT_SAID: f"not saved: {error}"[:_LONGEST_REASON]}
         how["description"] = how["description"] or how["metadata"].get(NOT_SAID, "")
         return self._line.save_files(self._workspace, **how)
@@ -324,7 +325,8 @@ class Recorder:
         self.failed_saves += 1
         is_other = isinstance(error, (Corrupt, Gone)) or not self._same.are_the_same()
         self.has_lost_store = is_other
-        _log.exception("the workspace could not be saved")
+        is_told = isinstance(error, Unavailable)
+        _log.error("the workspace could not be saved: %s", error, exc_info=not is_told)
         self._missed.failed(str(error))
 
 

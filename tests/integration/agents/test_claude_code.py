@@ -566,3 +566,19 @@ def test_with_hooks_and_run_each_change_is_told_of_the_call_that_made_it(tmp_pat
     made = {path: f"t{path[1:]}" for path in ("f0", "f1", "f2", "f3", "f4", "f5")}
     made |= {path.replace("f", "g"): id for path, id in made.items()} | {"new.txt": "t9"}
     assert changes == {path: [id] for path, id in made.items()}
+
+
+def test_a_conversation_is_resumed_where_its_project_was_moved_to(tmp_path: Path) -> None:
+    stage = ClaudeStage(tmp_path)
+    (stage.project / "a.txt").write_text("one\n")
+    stage.hardsave("init", "--yes")
+    stage.claude([Reply("A blue door.")] * 4, "remember the door")
+    (path,) = stage.transcripts()
+    session = Path(path).stem
+    old, stage.project = stage.project, stage.project.rename(stage.project.with_name("moved"))
+    done = stage.hardsave("move", str(old), str(stage.project))
+    assert done["conversations"][0]["sessions"] == [session]
+    (asked,) = stage.claude([Reply("On.")] * 4, "--resume", session, "go on")
+    assert "A blue door." in str(said(asked))
+    (line,) = stage.hardsave("timelines")
+    assert line["name"] == f"claude-{session}"

@@ -15,16 +15,22 @@ from collections.abc import Iterator
 
 import apsw
 
+from hardsave.defaults import SPARE_BYTES
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.stores.sqlite import backup, drafts, feeding, reserve, rewriting, room
 from hardsave.stores.sqlite.backup import Copied
-from hardsave.stores.sqlite.connection import in_our_words, wal_bytes, wal_bytes_of
+from hardsave.stores.sqlite.connection import (
+    free_bytes,
+    in_our_words,
+    wal_bytes,
+    wal_bytes_of,
+)
 from hardsave.stores.sqlite.cramped import is_for_want_of_room
 from hardsave.stores.sqlite.feeding import Outdated
 from hardsave.stores.sqlite.file_identity import status_of
 from hardsave.stores.sqlite.lock import is_at
-from hardsave.stores.sqlite.writer import Writer
+from hardsave.stores.sqlite.writer import LARGE_BYTES, Writer
 
 PASS_SECONDS = 0.5
 RENEWAL_SECONDS = 60.0
@@ -281,11 +287,19 @@ class Copier:
             version = connection.execute("PRAGMA store.data_version").get
             if version == self._seen:
                 return None
+            self._check_room()
             copied = feeding.feed(connection)
         self._seen = version
         self.is_owed = False
         self._left = self._files()
         return copied
+
+    def _check_room(self) -> None:
+        """What waits in the WAL is written twice, as in the store. A backup takes no room that the
+        store needs to give some back."""
+        size = wal_bytes(self._path)
+        if size > LARGE_BYTES and free_bytes(self._path) < 2 * size + SPARE_BYTES:
+            raise apsw.FullError(f"{size >> 20:,} MiB more would leave too little room")
 
     def _repeat(self) -> None:
         """The backup is sound: it is the store that could not be read. Look at it anew."""

@@ -61,7 +61,7 @@ class Housekeeper:
             left: list[str | None] = []
             damage: Corrupt | None = None
             for user, name in self._users():
-                self._access.merge(user)  # what waits to be merged is not collected
+                self._merge(user)  # what waits to be merged is not collected
                 try:
                     found = collect(files, user, refs, exact=exact)
                 except Corrupt as error:
@@ -101,7 +101,7 @@ class Housekeeper:
             reserve.release(self._path)
             try:
                 for user, _ in self._users():
-                    self._access.merge(user)
+                    self._merge(user)
                     compact(self._access._replace(apply=self._change), user)
             finally:  # on a full disk, what was done gives room back
                 self._give_back(exact=False)
@@ -116,15 +116,21 @@ class Housekeeper:
     def _change(self, change: "Change") -> None:
         """Make a change; one that finds no room is made once more when the WAL is emptied. That is
         done as long as there is room to move it into the file."""
+        self._with_room(lambda: self._access.apply(change))
+
+    def _merge(self, user: int) -> None:
+        self._with_room(lambda: self._access.merge(user))
+
+    def _with_room(self, call: Callable[[], None]) -> None:
         if self._is_short():
             self._must_empty_wal()
         try:
-            self._access.apply(change)
+            call()
         except Unavailable as error:
             if not is_for_want_of_room(error):
                 raise
             self._must_empty_wal()
-            self._access.apply(change)
+            call()
 
     def _is_short(self) -> bool:
         """Whether the WAL needs room that is not to be had for long: a backup that finds none does

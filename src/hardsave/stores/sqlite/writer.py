@@ -88,7 +88,8 @@ class Writer:
         twice: into the WAL, and from there, with what waits in it, into the file."""
         if size < LARGE_BYTES:
             return
-        needed = 2 * size + self.wal_bytes + SPARE_BYTES
+        times = 3 if self.long_wal == COPIED_LONG_WAL else 1  # the backup writes it twice, too
+        needed = 2 * size + times * self.wal_bytes + SPARE_BYTES
         free = free_bytes(self.path)
         if free < needed:
             short = 1 + (needed - free >> 20)
