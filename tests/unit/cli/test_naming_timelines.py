@@ -153,3 +153,25 @@ def test_two_options_of_which_one_would_be_ignored_are_refused(
     typed: list[str], run: Run, session_1: Path
 ) -> None:
     assert run(*typed).code == Exit.USAGE
+
+
+def test_what_another_session_has_changed_is_told_by_its_short_name(
+    run: Run, several: Path
+) -> None:
+    with hardsave.open() as vault:
+        (several / "a.py").write_text("one")
+        vault.timeline("session-1").save({"turn": 3}, workspace=".")
+        (several / "a.py").write_text("two")
+        vault.timeline(LONG).save({"turn": 3}, workspace=".")
+    told = run("rewind", "session-1:1", "--mine", "--dry-run").out
+    assert "left as it is" in told
+    assert "claude-7d63e7b0" in told
+    assert LONG not in told
+
+
+def test_show_leaves_out_what_only_rewinds_need(run: Run, several: Path) -> None:
+    about = {"agent": "claude-code", "evidence": {"at": 1.0, "calls": []}}
+    with hardsave.open() as vault:
+        vault.timeline("session-1").save({"turn": 3}, metadata=about)
+    assert 'metadata  {"agent": "claude-code"}\n' in run("show", "session-1:3").out
+    assert run("show", "session-1:3", "--json").data["metadata"] == about

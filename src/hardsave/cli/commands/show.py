@@ -16,6 +16,7 @@ from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.view import plain
+from hardsave.vault import authorship
 from hardsave.vault.files import Files, difference
 
 if TYPE_CHECKING:
@@ -137,7 +138,9 @@ def _fields(
     from hardsave.cli.render import draw
 
     files, git = one.files, one.git
-    metadata = json_data.json_ready(one.metadata)
+    # What rewinds need to tell changes of several sessions apart says nothing to a reader.
+    told = {name: value for name, value in one.metadata.items() if name != authorship.KEY}
+    metadata = json_data.json_ready(told)
     return {
         "saved": f"{times.ago(one.created_at, session.now)} ({times.local(one.created_at)})",
         "after": None if parent is None else draw.ref(parent),

@@ -11,7 +11,7 @@ from hardsave.cli.errors import in_our_words
 from hardsave.cli.picker.frame import Facts
 from hardsave.cli.picker.options import Since
 from hardsave.cli.picker.state import What
-from hardsave.cli.render import changed_files, draw, rewind_plan, wording
+from hardsave.cli.render import changed_files, draw, refs, rewind_plan, wording
 from hardsave.cli.render.changed_files import FileStat
 from hardsave.errors import HardsaveError
 
@@ -74,7 +74,7 @@ def _lines(planned: Rewind, what: What) -> Iterator[Text]:
         yield draw.line(("files  ", "quiet"), counts)
         yield from rewind_plan.what_stays_behind(files, indent="", limit=_KEPT)
         for each in files.kept[:_KEPT]:
-            yield _warning(f"{each.path} is left as it is: {each.reason}")
+            yield _warning(f"{each.path} is left as it is: {refs.in_text(each.reason)}")
     steps = [step for task in planned.tasks for step in task.effects]
     if steps:
         named = ", ".join(map(wording.shown, steps[:_NAMED]))

@@ -262,5 +262,5 @@ def file_changes(found: "FileChanges", *, limit: int | None = LISTED) -> Iterato
         yield Text.assemble(
             ("    ! ", "warning"),
             wording.shown(each.path),
-            (f"  left as it is: {wording.shown(each.reason)}", "quiet"),
+            (f"  left as it is: {wording.shown(refs.in_text(each.reason))}", "quiet"),
         )
