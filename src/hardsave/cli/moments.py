@@ -182,6 +182,7 @@ def row(one: Checkpoint) -> Row:
         name=record.name,
         status=record.status,
         description=record.description,
+        capture=record.snapshot,
     )
     if kept is None:
         told = story.read(record.description, one.metadata) if record.description else row.told
