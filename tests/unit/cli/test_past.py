@@ -236,6 +236,7 @@ def test_a_rewind_to_where_it_is_already_is_not_refused(
     run("rewind", "prompt-claud:1", "--yes")
     ran = run("rewind", "@", "--dry-run")
     assert (ran.code, "nothing to do" in ran.err) == (0, True), ran
+    assert "goes back" not in ran.err
     assert run("status", "--json").data["timeline"] == FIRST
 
 
