@@ -55,7 +55,7 @@ class Session:
         self.may_create_store = False
         self.reads_only = False
         self.may_make_timeline = False
-        """Whether a timeline that is named may be a new one: then only its whole name counts."""
+        """Whether a timeline that is named may be a new one: then no beginnings count."""
         self.may_name_deleted = False
         """Whether a timeline that is named may be one that was deleted."""
         self._resources = ExitStack()
@@ -286,7 +286,7 @@ class Session:
     def whole_name(self, typed: str) -> str:
         """The timeline of which this is the name, or the beginning of it and of no other."""
         if self.may_make_timeline:
-            return typed
+            return short_names.called(typed, self._names_that_count) or typed
         found = short_names.named(typed, self._names_that_count)
         if found is not None:
             return found
@@ -306,11 +306,15 @@ class Session:
     def shown_name(self, timeline: str) -> str:
         """A timeline as it is typed; any other text stays as it is, and so does a name where the
         store cannot be read."""
-        if len(timeline) <= short_names.LONGEST:
-            return timeline
         with suppress(HardsaveError, OSError):
+            if timeline not in self.short_names and len(timeline) <= short_names.LONGEST:
+                self._forget_names()  # it was made meanwhile
             return self.short_names.get(timeline, timeline)
         return timeline
+
+    def _forget_names(self) -> None:
+        for cached in ("_sessions", "short_names"):
+            self.__dict__.pop(cached, None)
 
     def ref(self, one: shown.Checkpoint) -> str:
         """A checkpoint as it is typed: by its number alone, on a session that has no name of its
