@@ -408,11 +408,27 @@ class Session:
         try:
             return self.vault.get(ref) if _stands_alone(ref) else self.line.get(ref)
         except NotFound as error:
+            if standing := self._of_timeline(meant):
+                raise NotFound(standing) from error
             hint = self._on_other_timelines(meant) or self._where_it_went(meant)
             if not hint:
                 raise
             what = f"{str(error).removesuffix(_PERHAPS)}; " if self.timeline_states else ""
             raise NotFound(f"{what}{hint}") from error
+
+    def _of_timeline(self, meant: refs.Ref) -> str:
+        """What to say where a timeline was named instead of a checkpoint; else nothing."""
+        if not isinstance(meant, refs.Named):
+            return ""
+        name = short_names.called(meant.name, self._names_that_count)
+        head = None if name is None else self.vault.timeline(name).head
+        if name is None or head is None:
+            return ""
+        from hardsave.cli.moments import agent_of
+
+        kind = "session" if agent_of(name) else "timeline"
+        stands = f"{self.shown_name(head.timeline)}:{head.seq}"
+        return f"{meant.name!r} is a {kind}, not a checkpoint; it stands at {stands!r}"
 
     def _where_it_went(self, meant: refs.Ref) -> str:
         """How to bring back what a ref may mean, if it was deleted; else nothing."""

@@ -85,6 +85,22 @@ def test_a_run_by_the_short_name_of_a_session_goes_on_with_it(
         assert timeline_named(session) == meant
 
 
+@pytest.mark.parametrize("typed", [["rewind", "--yes"], ["diff", "now"], ["show"]])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("session-1", "'session-1' is a timeline, not a checkpoint; it stands at 'session-1:2'"),
+        ("claude-7d63e7b0", "is a session, not a checkpoint; it stands at 'claude-7d63e7b0:2'"),
+    ],
+)
+def test_a_timeline_in_place_of_a_checkpoint_is_told_with_its_head(
+    typed: list[str], name: str, told: str, run: Run, several: Path
+) -> None:
+    ran = run(typed[0], name, *typed[1:])
+    assert ran.code == Exit.NOT_FOUND
+    assert told in ran.err
+
+
 def test_what_was_printed_means_the_same_when_a_program_takes_that_name(
     run: Run, several: Path
 ) -> None:
@@ -213,3 +229,18 @@ def test_show_leaves_out_what_only_rewinds_need(run: Run, several: Path) -> None
         vault.timeline("session-1").save({"turn": 3}, metadata=about)
     assert 'metadata  {"agent": "claude-code"}\n' in run("show", "session-1:3").out
     assert run("show", "session-1:3", "--json").data["metadata"] == about
+
+
+def test_show_tells_in_a_line_which_calls_have_changed_files(run: Run, several: Path) -> None:
+    calls = [{"tool": "Bash", "tool_use_id": "1"}, {"tool": "Edit", "tool_use_id": "2"}]
+    told = [
+        {"calls": calls[:1], "paths": ["a", "b"], "count": 2},
+        {"calls": calls, "paths": ["c"], "count": 1},
+    ]
+    with hardsave.open() as vault:
+        vault.timeline("session-1").save({"turn": 3}, metadata={"changed_by": told})
+        vault.timeline("session-1").save({"turn": 4}, metadata={"changed_by": "me"})
+    shown = run("show", "session-1:3").out
+    assert "changed by  Bash: 2 paths; Bash or Edit: 1 path\n" in shown
+    assert "metadata" not in shown
+    assert '{"changed_by": "me"}' in run("show", "session-1:4").out
