@@ -60,7 +60,7 @@ class Session:
         self.may_create_store = False
         self.reads_only = False
         self.may_make_timeline = False
-        """Whether a timeline that is named may be a new one: then only its whole name counts."""
+        """Whether a timeline that is named may be a new one: then no beginnings count."""
         self.may_name_deleted = False
         """Whether a timeline that is named may be one that was deleted."""
         self._resources = ExitStack()
@@ -317,7 +317,7 @@ class Session:
     def whole_name(self, typed: str) -> str:
         """The timeline of which this is the name, or the beginning of it and of no other."""
         if self.may_make_timeline:
-            return typed
+            return short_names.called(typed, self._names_that_count) or typed
         found = short_names.named(typed, self._names_that_count)
         if found is not None:
             return found
@@ -337,11 +337,15 @@ class Session:
     def shown_name(self, timeline: str) -> str:
         """A timeline as it is typed; any other text stays as it is, and so does a name where the
         store cannot be read."""
-        if len(timeline) <= short_names.LONGEST:
-            return timeline
         with suppress(HardsaveError, OSError):
+            if timeline not in self.short_names and len(timeline) <= short_names.LONGEST:
+                self._forget_names()  # it was made meanwhile
             return self.short_names.get(timeline, timeline)
         return timeline
+
+    def _forget_names(self) -> None:
+        for cached in ("_sessions", "short_names"):
+            self.__dict__.pop(cached, None)
 
     def ref(self, one: shown.Checkpoint) -> str:
         """A checkpoint as it is typed: by its number alone, on a session that has no name of its
@@ -461,11 +465,27 @@ class Session:
         try:
             return self.vault.get(ref) if _stands_alone(ref) else self.line.get(ref)
         except NotFound as error:
+            if standing := self._of_timeline(meant):
+                raise NotFound(standing) from error
             hint = self._on_other_timelines(meant) or self._where_it_went(meant)
             if not hint:
                 raise
             what = f"{str(error).removesuffix(_PERHAPS)}; " if self.timeline_states else ""
             raise NotFound(f"{what}{hint}") from error
+
+    def _of_timeline(self, meant: refs.Ref) -> str:
+        """What to say where a timeline was named instead of a checkpoint; else nothing."""
+        if not isinstance(meant, refs.Named):
+            return ""
+        name = short_names.called(meant.name, self._names_that_count)
+        head = None if name is None else self.vault.timeline(name).head
+        if name is None or head is None:
+            return ""
+        from hardsave.cli.moments import agent_of
+
+        kind = "session" if agent_of(name) else "timeline"
+        stands = f"{self.shown_name(head.timeline)}:{head.seq}"
+        return f"{meant.name!r} is a {kind}, not a checkpoint; it stands at {stands!r}"
 
     def _where_it_went(self, meant: refs.Ref) -> str:
         """How to bring back what a ref may mean, if it was deleted; else nothing."""

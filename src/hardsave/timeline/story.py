@@ -30,6 +30,9 @@ Counts = Mapping[str, int]
 """Files by what became of them: `+`, `~`, `-`; those of a first snapshot stand under no sign."""
 
 
+EMPTY = "(empty prompt)"
+"""What stands for a prompt in which nothing was said."""
+
 _ENDS: Mapping[str, Phase] = {"answered": "answer", "session ended": "end"}
 
 
@@ -221,6 +224,8 @@ def told(description: str, kept: StepSummary, metadata: Callable[[], Mapping[str
     is_asked = description.startswith("before: ") or "; before: " in description
     if kept.prompt:
         return Told(kept.prompt, kept.call, kept.call_id, "prompt" if is_asked else "")
+    if description.rpartition("; ")[2].strip() == "before:":
+        return Told(EMPTY, kept.call, kept.call_id, "prompt")
     return Told("", kept.call, kept.call_id, _ENDS.get(description.rpartition("; ")[2], ""))
 
 

@@ -35,7 +35,7 @@ from hardsave.workspace.snapshot.directory import read_snapshot
 Scope = Literal["mine", "everyone"]
 
 _PAGE = 1_000
-_SHOWN = 20
+_SHOWN = 10
 _HOOK, _CALL = "hook", "tool_use_id"  # in the metadata of a hook's checkpoint
 _BEFORE, _AFTER = "PreToolUse", "PostTool"
 _NOT_SAVED = "it was changed since, and no timeline has saved that yet"
@@ -423,7 +423,7 @@ def _whose(who: str) -> str:
 def _refusal(others: Mapping[bytes, str]) -> str:
     return (
         f"other sessions have changed this workspace since: {_listed(others)}; scope='mine' takes "
-        "back only what this timeline has changed, scope='everyone' all of it"
+        "back only what this timeline has changed; scope='everyone' takes back all of it"
     )
 
 
@@ -431,8 +431,8 @@ def _doubts(unsure: Mapping[bytes, Doubt], timeline: str) -> str:
     """Why nothing is taken back, and the way out."""
     told = {path: _doubt(why, timeline) for path, why in unsure.items()}
     return (
-        f"it is not known who has changed: {_listed(told)}; nothing was changed. scope='mine' "
-        "takes back what is known to be this timeline's: leave such files out by naming others "
+        f"it is not known who has changed: {_listed(told)}; nothing was changed; scope='mine' "
+        "takes back what is known to be this timeline's; leave such files out by naming others "
         "with paths=, or take them back for all with scope='everyone'"
     )
 
