@@ -15,6 +15,7 @@ from hardsave.daemon import spool
 from hardsave.errors import Unavailable
 from hardsave.stores.registry import sqlite_path
 from hardsave.vault import projects
+from tests.unit.repositories import begin_repository
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     project = tmp_path / "my project"
-    (project / ".git").mkdir(parents=True)
+    begin_repository(project)
     (project / "src" / "deep").mkdir(parents=True)
     return project
 
@@ -98,6 +99,18 @@ def test_a_worktree_is_a_project_of_its_own(project: Path) -> None:
     assert config.project_root(worktree) == worktree.resolve()
 
 
+def test_what_a_sandbox_puts_in_the_place_of_a_repository_is_none(project: Path) -> None:
+    """Codex makes an empty `.git` in every directory that a command may write to, for as long as it
+    runs; other sandboxes put a device or an empty file there."""
+    deep = project / "src" / "deep"
+    (deep / ".git").mkdir()
+    (project / "src" / ".git").touch()
+    assert config.project_root(deep) == project.resolve()
+    (deep / ".git").rmdir()
+    (deep / ".git").symlink_to("/dev/null")
+    assert config.project_root(deep) == project.resolve()
+
+
 def test_a_link_leads_to_the_same_project(project: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(project / "src")
@@ -108,7 +121,7 @@ def test_a_projects_key_is_readable_and_its_own(project: Path, tmp_path: Path) -
     key = config.project_key(project)
     assert key.startswith("my-project-")
     twin = tmp_path / "elsewhere" / "my project"
-    (twin / ".git").mkdir(parents=True)
+    begin_repository(twin)
     assert config.project_key(twin) != key
     assert config.project_key(twin).startswith("my-project-")
     assert config.project_key(Path("/")).startswith("root-")

@@ -33,9 +33,27 @@ def project_root(directory: Path) -> Path:
     """The nearest folder upwards that holds a repository; else the directory itself."""
     real = directory.resolve()
     for folder in (real, *real.parents):
-        if (folder / ".git").exists():
+        if has_repository(folder):
             return folder
     return real
+
+
+def has_repository(folder: Path) -> bool:
+    """Whether a repository's worktree begins here, as git sees it: an empty `.git` is none.
+
+    The sandboxes of agents put one into every directory that a command may write to, `/tmp` among
+    them, for as long as the command runs. A project must not be another one meanwhile.
+    """
+    git = os.path.join(folder, ".git")
+    try:
+        os.stat(os.path.join(git, "HEAD"), follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except NotADirectoryError:  # a file names the directory of a worktree or a submodule
+        return os.path.isfile(git) and os.path.getsize(git) > 0
+    except OSError:
+        return os.path.lexists(git)  # we may not look into it
+    return True
 
 
 def project_key(directory: Path) -> str:

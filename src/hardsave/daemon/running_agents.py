@@ -189,7 +189,7 @@ def is_of_another(environment: Mapping[str, str], directory: Path) -> bool:
     if known is None:
         return False
     root = config.project_root(directory)
-    is_inside = root.is_relative_to(known.root) and not (root / ".git").exists()
+    is_inside = root.is_relative_to(known.root) and not config.has_repository(root)
     return not is_inside and root != Path(known.root)
 
 

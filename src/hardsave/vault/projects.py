@@ -120,16 +120,22 @@ def _fork_around(environment: Mapping[str, str], directory: Path) -> Project | N
         known = read(config.folder_of(environment, folder, sys.platform))
         if known is not None and known.store is not None and is_still_there(known):
             return known
-        if (folder / ".git").exists():
+        if config.has_repository(folder):
             break
     return None
 
 
 def is_there(store: Path) -> bool:
     """Whether a store lies there, or what is left of one: it has a backup, and a mark."""
-    if not store.parent.is_dir():
+    try:
+        names = os.listdir(store.parent)
+    except (FileNotFoundError, NotADirectoryError):
         return False
-    return any(name.startswith(store.name) for name in os.listdir(store.parent))
+    except OSError as error:
+        raise Unavailable(
+            f"whether there is a store {str(store)!r} cannot be told: {error}; see to it and repeat"
+        ) from error
+    return any(name.startswith(store.name) for name in names)
 
 
 def adopt(environment: Mapping[str, str], directory: Path, store: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cli.conftest import HARDSAVE, Project
+from tests.unit.repositories import begin_repository
 
 
 def loaded(project: Project, *arguments: str) -> set[str]:
@@ -205,7 +206,7 @@ def test_who_only_looks_or_saves_loads_nothing_of_tasks_and_no_other_programs(
 
 def test_a_report_about_a_file_writes_nothing_to_the_terminal_but_text(project: Project) -> None:
     folder = project.path / "a\x1b]0;title\x07b\u202e"
-    (folder / ".git").mkdir(parents=True)
+    begin_repository(folder)
     (folder / "hardsave.yaml").write_text("store: /elsewhere.db\n")
     done = project._replace(path=folder).run("log")
     assert r"a\x1b]0;title\x07b\u202e/hardsave.yaml:1: store is left out" in done.stderr

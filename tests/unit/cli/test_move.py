@@ -8,12 +8,13 @@ import pytest
 
 import hardsave
 from tests.unit.cli.conftest import Run
+from tests.unit.repositories import begin_repository
 
 
 @pytest.fixture
 def moved(run: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project that was copied to another place, as to another file system, and removed."""
-    (project / ".git").mkdir()
+    begin_repository(project)
     run("save", "one")
     (project / "a.txt").write_text("changed\n")
     new = project.with_name("new place")

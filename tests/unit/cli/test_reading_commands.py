@@ -16,6 +16,7 @@ from hardsave.cli.commands import log
 from hardsave.daemon import save
 from hardsave.errors import Misuse
 from tests.unit.cli.conftest import Run, talk
+from tests.unit.repositories import begin_repository
 
 
 def test_log_shows_branches_names_counts_and_the_head(run: Run, session_1: Path) -> None:
@@ -171,7 +172,7 @@ def test_a_file_is_named_as_it_is_seen_from_here_or_from_the_root(
 ) -> None:
     from hardsave.cli.main import main
 
-    (session_1 / ".git").mkdir()  # so that the project is the same one below
+    begin_repository(session_1)  # so that the project is the same one below
     (session_1 / "below").mkdir()
     (session_1 / "top.txt").write_text("at the top")
     (session_1 / "below" / "a.txt").write_text("below")
@@ -339,6 +340,26 @@ def test_timelines_lists_them(run: Run, session_1: Path) -> None:
     assert run("timelines", "--json").data[0]["head"]["seq"] == 3
 
 
+def test_a_directory_stays_the_same_project_while_a_sandbox_is_around_it(
+    run: Run, session_1: Path
+) -> None:
+    (session_1.parent / ".git").mkdir()
+    assert "session-1:3" in run("log", "--steps").out
+    assert "nothing has changed" in run("diff").out
+
+
+def test_a_store_that_cannot_be_looked_for_is_not_taken_for_missing(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listdir(path: object = ".") -> list[str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    ran = run("log")
+    assert ran.code != 0
+    assert "cannot be told: [Errno 13] Permission denied" in ran.err
+
+
 def test_a_diff_of_nothing_is_what_is_not_saved_yet(run: Run, session_1: Path) -> None:
     assert "nothing has changed" in run("diff").out
     (session_1 / "a.txt").write_text("one\nTWO\n")
@@ -399,7 +420,7 @@ def test_a_diff_without_a_second_checkpoint_says_that_the_other_is_the_head(
 def test_a_diff_may_be_of_some_paths_as_they_are_seen_from_here(
     run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (session_1 / ".git").mkdir()  # so that the project is the same one below
+    begin_repository(session_1)  # so that the project is the same one below
     (session_1 / "src").mkdir()
     for name in ("a.txt", "src/b.py", "src/c.py", "srcs"):
         (session_1 / name).write_text("new\n")

@@ -13,6 +13,7 @@ from hardsave.vault.choosing import Kept
 from hardsave.vault.restore_plan import FileChanges
 from hardsave.workspace.restore import execution
 from tests.unit.cli.conftest import Run
+from tests.unit.repositories import begin_repository
 from tests.unit.workspace.git_room import built
 
 
@@ -100,7 +101,7 @@ def test_a_path_is_meant_from_where_one_stands(
 ) -> None:
     inner = session_1 / "inner"
     inner.mkdir()
-    (session_1 / ".git").mkdir()  # else a folder is a project of its own
+    begin_repository(session_1)  # else a folder is a project of its own
     monkeypatch.chdir(inner)
     ran = run("rewind", "session-1:1", "--path", "../a.txt", "--yes", "--timeline", "session-1")
     assert ran.code == 0, ran

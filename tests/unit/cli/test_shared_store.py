@@ -6,6 +6,7 @@ import pytest
 
 import hardsave
 from tests.unit.cli.conftest import Run
+from tests.unit.repositories import begin_repository
 
 TEXT = "hunter2-hunter2"
 
@@ -18,7 +19,7 @@ def theirs(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (other / "b.txt").write_text(TEXT)
     (project / "a.txt").write_text(TEXT)
     for folder in (project, other):
-        (folder / ".git").mkdir()
+        begin_repository(folder)
     monkeypatch.setenv("HARDSAVE_STORE", f"sqlite:///{project.parent}/shared.db")
     with hardsave.open() as vault:
         homes = {"ours": vault.workspace(project), "theirs": vault.workspace(other)}
@@ -82,7 +83,7 @@ def test_all_and_one_are_two_wishes(run: Run, theirs: Path) -> None:
 def test_a_store_of_one_project_is_all_its_own_also_once_it_was_moved(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (project / ".git").mkdir()
+    begin_repository(project)
     with hardsave.open() as vault:
         for turn in range(2):
             vault.timeline("main").save({"turn": turn}, workspace=".")

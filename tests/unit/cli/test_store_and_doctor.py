@@ -11,6 +11,7 @@ import hardsave
 from hardsave.cli.doctor import findings
 from hardsave.workspace.watch import inotify
 from tests.unit.cli.conftest import Run
+from tests.unit.repositories import begin_repository
 
 
 def test_the_first_save_makes_main_and_carries_nothing(run: Run, project: Path) -> None:
@@ -34,7 +35,7 @@ def test_a_save_carries_an_agents_state_and_status_forward(run: Run, session_1: 
 def test_a_save_from_a_folder_further_down_saves_the_project(
     run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (session_1 / ".git").mkdir()
+    begin_repository(session_1)
     inner = session_1 / "src"
     inner.mkdir()
     monkeypatch.chdir(inner)

@@ -19,6 +19,7 @@ from hardsave.defaults import MAX_CONFIG_BYTES
 from hardsave.errors import Misuse
 from hardsave.tasks import settings
 from hardsave.tasks.settings import DEFAULT, TaskSettings, combined
+from tests.unit.repositories import begin_repository
 
 CODE_AGENT = """
 server:
@@ -197,7 +198,7 @@ def test_a_file_that_is_nested_too_deeply_is_refused() -> None:
 def test_a_vault_heeds_the_file_of_its_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ".git").mkdir()
+    begin_repository(tmp_path)
     (tmp_path / "below").mkdir()
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     text = "tasks:\n  max_attempts: 9\n  keep_completed: 2\n  cleanup_every: 3\n"

@@ -19,6 +19,7 @@ from hardsave.timeline.policy import DAY, DEFAULT, Policy
 from hardsave.vault import upkeep
 from hardsave.vault.retain import Retained
 from hardsave.vault.vault import Vault
+from tests.unit.repositories import begin_repository
 from tests.unit.stores.processes import eventually
 
 MICROSECONDS = 1_000_000
@@ -393,7 +394,7 @@ def test_a_trusted_project_lets_nothing_go_that_is_another_one_s(
 ) -> None:
     for name, days in (("ours", 2), ("theirs", 300)):
         home = project.parent / name
-        (home / ".git").mkdir(parents=True)
+        begin_repository(home)
         (home / "hardsave.yaml").write_text(f"retention:\n  max_age_days: {days}\n")
         found = trust.look(home)
         assert found is not None

@@ -214,7 +214,7 @@ def _missing_repository(plan: Rewind) -> Iterator[str]:
     if plan.files is None or plan.target.git is None or plan.target.git.commit is None:
         return
     root = config.project_root(Path(plan.files.workspace))
-    if not (root / ".git").exists():
+    if not config.has_repository(root):
         then = wording.git(plan.target.git)
         yield f"there was a repository then ({then}), and there is none now:"
         yield "no checkpoint holds .git; clone it to another place, and move its .git here"

@@ -61,7 +61,7 @@ def save(
         )
     session.out.result(lambda: json_data.checkpoint(saved), lambda: _lines(session, saved))
     _tell_what_is_ignored(session, head, saved)
-    if above and not Path(".git").exists():  # which is a project of its own, wherever it lies
+    if above and not config.has_repository(Path.cwd()):  # which makes a project wherever it lies
         session.out.say("this directory is a project of its own from now on")
         session.out.to_type("to save all of the one above", f"hardsave -C {above} save")
 

@@ -123,10 +123,10 @@ def _home() -> Path:
 
 def _top(root: Path) -> Path | None:
     """Where the repository begins that holds this directory."""
-    if os.path.lexists(os.path.join(root, ".git")):
+    if config.has_repository(root):
         return root
     for folder in root.parents:
-        if os.path.lexists(folder / ".git"):
+        if config.has_repository(folder):
             return folder
     return None
 
