@@ -1,19 +1,23 @@
 """Which timeline and which directory a command is about, by default. Pure: decided over plain data.
 
     --timeline T, or HARDSAVE_TIMELINE       that one
-    else                                     the one that last saved in this workspace
+    else                                     the one that was last saved on in this workspace, or
+                                             moved by a rewind, an undo or a redo
+    undo, redo                               the one of the last that was done, or taken back
     another was at work at the same time     a command that only reads is about that one;
     and both are unfinished                  any other is refused with a list: `Misuse`
     none                                     `main`
 
 A session that saved its last before the newest one began was left, perhaps by a crash that let it
-say nothing: it is not meant. A store may hold timelines that never saved files: where none has
-files of this workspace, these are the ones to choose from.
+say nothing: it is not meant. What was saved only because an operation was about to write is no work
+of a session, so it makes no two of them work at the same time. A store may hold timelines that
+never saved files: where none has files of this workspace, these are the ones to choose from.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
@@ -54,6 +58,13 @@ class TimelineState(NamedTuple):
     seq: int = 0  # of its newest checkpoint
     created_at: datetime = datetime.fromtimestamp(0, UTC)
     updated_at: datetime = datetime.fromtimestamp(0, UTC)
+    worked_at: datetime = datetime.fromtimestamp(0, UTC)  # the same, without safety checkpoints
+    moved: int = 0  # the number of the last operation that took it somewhere
+
+    @property
+    def touched(self) -> int:
+        """The number of the last commit that was about it."""
+        return max(self.newest, self.moved)
 
     @property
     def is_unfinished(self) -> bool:
@@ -69,17 +80,52 @@ def timeline(
     here = of_directory(states, workspace)
     if not reads_only and len(unfinished(here, workspace)) > 1:
         raise Misuse(f"{listed(unfinished(here, workspace))}; say which with --timeline")
-    return max(here, key=lambda each: each.newest).name if here else MAIN
+    return max(here, key=lambda each: each.touched).name if here else MAIN
 
 
 def unfinished(states: Iterable[TimelineState], workspace: Path) -> list[str]:
     """The names of those that may be meant, the last that saved first."""
-    ordered = sorted(of_directory(states, workspace), key=lambda each: -each.newest)
+    here = of_directory(states, workspace)
+    ordered = sorted(here, key=lambda each: (each.worked_at, each.newest), reverse=True)
     return [
         each.name
         for each in ordered
-        if each.is_unfinished and each.updated_at >= ordered[0].created_at
+        if each.is_unfinished and each.worked_at >= ordered[0].created_at
     ]
+
+
+class Done(Protocol):
+    """An operation, as far as a choice needs it."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def timeline(self) -> str | None: ...
+    @property
+    def is_undone(self) -> bool: ...
+
+
+D = TypeVar("D", bound=Done)
+
+
+def to_undo(newest_first: Iterable[D]) -> D | None:
+    """The operation that an undo takes back: the last that stands."""
+    return next((each for each in newest_first if each.kind != "undo" and not each.is_undone), None)
+
+
+def to_redo(newest_first: Iterable[D]) -> D | None:
+    """The undo that a redo takes back: the last that stands, unless an operation came after it."""
+    settled: dict[str | None, int] = {}  # by timeline: so many undos were taken back by redos
+    for each in newest_first:
+        if each.kind == "redo":
+            settled[each.timeline] = settled.get(each.timeline, 0) + 1
+        elif each.kind != "undo":
+            return None
+        elif not settled.get(each.timeline):
+            return each
+        else:
+            settled[each.timeline] -= 1
+    return None
 
 
 def listed(names: Sequence[str]) -> str:

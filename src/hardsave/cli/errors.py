@@ -1,5 +1,6 @@
 """What an error means to a shell: an exit code, and a message in the words of the command line."""
 
+from collections.abc import Iterator
 from enum import IntEnum
 
 from hardsave.errors import (
@@ -32,6 +33,10 @@ _EXITS: tuple[tuple[type[HardsaveError], Exit], ...] = (
     (Unavailable, Exit.UNAVAILABLE),
     (Misuse, Exit.USAGE),
 )
+
+_LONG = 120  # characters of a message that is not put in lines
+_LISTED = 3  # things that stand in lines of their own
+_WIDTH = 74
 
 # What the library tells people who write Python, for people who type commands.
 WORDS = {
@@ -88,6 +93,36 @@ def in_our_words(message: str) -> str:
         if theirs in message and ours not in message:
             message = message.replace(theirs, ours)
     return message
+
+
+def in_lines(message: str) -> str:
+    """A message for people. A long one that lists things in lines: a few to a line, and each hint
+    on one of its own."""
+    parts = message.split("; ")
+    if len(message) <= _LONG or not any(map(_listed, parts)):
+        return message
+    return "\n".join(line for part in parts for line in _lines(part))
+
+
+def _listed(part: str) -> list[str]:
+    """What it lists, if that is more than a few words can say."""
+    items = part.partition(": ")[2].split(", ")
+    return items if len(items) >= _LISTED else []
+
+
+def _lines(part: str) -> Iterator[str]:
+    items = _listed(part)
+    if not items:
+        yield part
+        return
+    yield f"{part.partition(': ')[0]}:"
+    line = ""
+    for item in items:
+        if line and len(line) + len(item) > _WIDTH:
+            yield f"  {line},"
+            line = ""
+        line = f"{line}, {item}" if line else item
+    yield f"  {line}"
 
 
 def as_data(exit: Exit, message: str) -> dict[str, object]:

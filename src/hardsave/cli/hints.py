@@ -49,7 +49,11 @@ class Invocation:
 
     def command(self, *typed: str) -> str:
         """A command of ours that works where this one was typed."""
-        return " ".join([self._program, *(quoted(self._shortened(word)) for word in typed)])
+        words = [self._shortened(word) for word in typed]
+        for at, word in enumerate(typed[:-1]):
+            if word == "--timeline":
+                words[at + 1] = self.short_name(typed[at + 1])
+        return " ".join([self._program, *map(quoted, words)])
 
     def from_directory(self, directory: str | None, command: str) -> str:
         """A command of another program, to be started in this directory."""

@@ -11,7 +11,7 @@ import click
 
 from hardsave import logs
 from hardsave.cli.command import ON_A_TIMELINE, LazyGroup, common_options
-from hardsave.cli.errors import Exit, as_data, exit_for, in_our_words
+from hardsave.cli.errors import Exit, as_data, exit_for, in_lines, in_our_words
 from hardsave.cli.hints import Invocation
 from hardsave.cli.render import glyphs
 from hardsave.cli.tree import COMMANDS, SECTIONS
@@ -115,7 +115,7 @@ def _report(given: Sequence[str], exit: Exit, message: str) -> int:
         else:
             return exit
     with suppress(OSError):
-        print(_harmless(f"hardsave: {message}"), file=sys.stderr)
+        print(_harmless(f"hardsave: {in_lines(message)}"), file=sys.stderr)
     _give_up_streams()
     return exit
 

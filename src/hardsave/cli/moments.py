@@ -97,8 +97,8 @@ class Moments:
 
     @property
     def current(self) -> str:
-        """The timeline that saved last."""
-        return max(self._lines.values(), key=lambda each: each.newest).name
+        """The timeline that was last saved on or moved."""
+        return max(self._lines.values(), key=lambda each: each.touched).name
 
     @property
     def heads(self) -> Mapping[str, Head]:
@@ -182,6 +182,7 @@ def row(one: Checkpoint) -> Row:
         name=record.name,
         status=record.status,
         description=record.description,
+        capture=record.snapshot,
     )
     if kept is None:
         told = story.read(record.description, one.metadata) if record.description else row.told

@@ -111,14 +111,14 @@ def _none(session: Session, status: str | None, before: str | None) -> str:
 
 def whole_directory(
     session: Session, options: RewindOptions, target: Checkpoint, *, is_named: bool
-) -> RewindOptions:
+) -> tuple[RewindOptions, str]:
     """A moment of a directory is gone back to as a whole: what other sessions have done since goes
-    back, too. It stays saved, and the user is told whose it is. A moment that `is_named` by a ref
-    is one of the directory if its session was over before the others began; else they were at work
-    together, and the user may not know of them."""
+    back, too. It stays saved; the text that is returned tells whose it is, if files change. A
+    moment that `is_named` by a ref is one of the directory if its session was over before the
+    others began; else they were at work together, and the user may not know of them."""
     is_about_files = options.what != "state" and target.files is not None
     if not is_about_files or options.scope is not None or session.timeline_given is not None:
-        return options
+        return options, ""
     here = of_directory(session.timeline_states, session.directory)
     others = [
         each
@@ -126,11 +126,10 @@ def whole_directory(
         if each.name != target.timeline and each.newest > record_of(target).number
     ]
     own = next((each for each in here if each.name == target.timeline), None)
-    is_together = own is None or any(each.created_at <= own.updated_at for each in others)
+    is_together = own is None or any(each.created_at <= own.worked_at for each in others)
     if not others or (is_named and is_together):
-        return options
-    session.out.say(_told(session, others))
-    return options._replace(scope="everyone")
+        return options, ""
+    return options._replace(scope="everyone"), _told(session, others)
 
 
 def _told(session: Session, others: Iterable[TimelineState]) -> str:

@@ -2,10 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from hardsave.cli.render.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.timeline import refs, short_names, story
 from hardsave.timeline.short_names import Titled
+from hardsave.timeline.step_summary import SAFETY
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.vault.checkpoint import record_of
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from hardsave.vault.workspace import Workspace
 
 _PAGE = 1_000
+_FEW = 10  # checkpoints: mostly an operation saves one
+_RECENT = 50  # operations, among which the last of a directory is looked for
+_MOVING = ("rewind", "restore", "undo", "redo")
 _PERHAPS = "; undo may bring it back"  # what the library says, which does not know where
 
 
@@ -55,7 +60,7 @@ class Session:
         self.may_create_store = False
         self.reads_only = False
         self.may_make_timeline = False
-        """Whether a timeline that is named may be a new one: then only its whole name counts."""
+        """Whether a timeline that is named may be a new one: then no beginnings count."""
         self.may_name_deleted = False
         """Whether a timeline that is named may be one that was deleted."""
         self._resources = ExitStack()
@@ -85,6 +90,7 @@ class Session:
             "vault",
             "all_timelines",
             "timeline_states",
+            "_moved",
             "workspace",
             "line",
             "timeline_given",
@@ -199,7 +205,32 @@ class Session:
             seq=0 if one.newest is None else one.newest.seq,
             created_at=one.created_at,
             updated_at=one.updated_at,
+            worked_at=self._worked_at(one),
+            moved=self._moved.get(one.timeline, 0),
         )
+
+    def _worked_at(self, one: "hardsave.Session[hardsave.Checkpoint]") -> datetime:
+        """When something was last saved on a timeline, other than for an operation."""
+        if one.newest is None or not _is_safety(one.newest):
+            return one.updated_at
+        after: str | None = None
+        while True:
+            page = self.vault.timeline(one.timeline).checkpoints(limit=_FEW, after=after)
+            for each in page:
+                if not _is_safety(each):
+                    return each.created_at
+            if page.next is None:
+                return one.created_at
+            after = page.next
+
+    @cached_property
+    def _moved(self) -> dict[str, int]:
+        """By timeline, the number of the last operation that took it somewhere."""
+        found: dict[str, int] = {}
+        for each in islice(self.vault.operations(), _RECENT):
+            if each.timeline is not None and each.kind in _MOVING:
+                found.setdefault(each.timeline, each.number)
+        return found
 
     @cached_property
     def _sessions(self) -> "list[hardsave.Session[hardsave.Checkpoint]]":
@@ -286,7 +317,7 @@ class Session:
     def whole_name(self, typed: str) -> str:
         """The timeline of which this is the name, or the beginning of it and of no other."""
         if self.may_make_timeline:
-            return typed
+            return short_names.called(typed, self._names_that_count) or typed
         found = short_names.named(typed, self._names_that_count)
         if found is not None:
             return found
@@ -306,11 +337,15 @@ class Session:
     def shown_name(self, timeline: str) -> str:
         """A timeline as it is typed; any other text stays as it is, and so does a name where the
         store cannot be read."""
-        if len(timeline) <= short_names.LONGEST:
-            return timeline
         with suppress(HardsaveError, OSError):
+            if timeline not in self.short_names and len(timeline) <= short_names.LONGEST:
+                self._forget_names()  # it was made meanwhile
             return self.short_names.get(timeline, timeline)
         return timeline
+
+    def _forget_names(self) -> None:
+        for cached in ("_sessions", "short_names"):
+            self.__dict__.pop(cached, None)
 
     def ref(self, one: shown.Checkpoint) -> str:
         """A checkpoint as it is typed: by its number alone, on a session that has no name of its
@@ -355,6 +390,32 @@ class Session:
         if len(others) > 1:
             self.out.say(f"{current_timeline.listed(others)}; this is about {name!r}")
         return self.vault.timeline(name)
+
+    def line_to(
+        self, turn: Callable[[Iterable[hardsave.Operation]], hardsave.Operation | None]
+    ) -> hardsave.Timeline:
+        """The timeline that an undo or a redo is about: where the operation of this directory was
+        that it turns around."""
+        if self.timeline_given is not None:
+            return self.line
+        found = turn(self._operations_here())
+        if found is not None and found.timeline is not None:
+            return self.vault.timeline(found.timeline)
+        states, directory = self.timeline_states, self.directory
+        return self.vault.timeline(
+            current_timeline.timeline(None, states, directory, reads_only=True)
+        )
+
+    def _operations_here(self) -> Iterator[hardsave.Operation]:
+        """Newest first. Where all that is saved is of this directory, so is what was deleted."""
+        here = {
+            each.name
+            for each in current_timeline.of_directory(self.timeline_states, self.directory)
+        }
+        is_alone = len(here) == len(self.timeline_states)
+        for each in self.vault.operations():
+            if is_alone or each.timeline in here:
+                yield each
 
     def is_default_timeline(self, name: str) -> bool:
         """Whether a command without --timeline is about this timeline."""
@@ -404,11 +465,27 @@ class Session:
         try:
             return self.vault.get(ref) if _stands_alone(ref) else self.line.get(ref)
         except NotFound as error:
+            if standing := self._of_timeline(meant):
+                raise NotFound(standing) from error
             hint = self._on_other_timelines(meant) or self._where_it_went(meant)
             if not hint:
                 raise
             what = f"{str(error).removesuffix(_PERHAPS)}; " if self.timeline_states else ""
             raise NotFound(f"{what}{hint}") from error
+
+    def _of_timeline(self, meant: refs.Ref) -> str:
+        """What to say where a timeline was named instead of a checkpoint; else nothing."""
+        if not isinstance(meant, refs.Named):
+            return ""
+        name = short_names.called(meant.name, self._names_that_count)
+        head = None if name is None else self.vault.timeline(name).head
+        if name is None or head is None:
+            return ""
+        from hardsave.cli.moments import agent_of
+
+        kind = "session" if agent_of(name) else "timeline"
+        stands = f"{self.shown_name(head.timeline)}:{head.seq}"
+        return f"{meant.name!r} is a {kind}, not a checkpoint; it stands at {stands!r}"
 
     def _where_it_went(self, meant: refs.Ref) -> str:
         """How to bring back what a ref may mean, if it was deleted; else nothing."""
@@ -424,6 +501,10 @@ class Session:
         pages = (each.checkpoints(name=meant.name, limit=1) for each in self.vault.timelines())
         found = [f"{self.shown_name(one.timeline)}:{one.seq}" for page in pages for one in page]
         return f"on other timelines it is {', '.join(map(repr, found[:3]))}" if found else ""
+
+
+def _is_safety(one: hardsave.Checkpoint) -> bool:
+    return one.summary is not None and one.summary.phase == SAFETY
 
 
 def _stands_alone(ref: str) -> bool:

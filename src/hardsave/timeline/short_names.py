@@ -3,15 +3,17 @@
 A name that a user chose is kept. Agent sessions and runs have names that a program made, such as
 `claude-7d63e7b0-f288-46b6-abcd-2f90475a4877`: they are called after the first words of their title.
 All timelines of a store are named together, in the order in which they were made, deleted ones too:
-so a name that was printed once keeps its meaning.
+so a name that was printed once keeps its meaning. A timeline that is made later under a name that
+an older session is called by is numbered, too, as `fix-parser-2`.
 """
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
 
-LONGEST = 24  # characters of a short name, and of a name that needs none
+LONGEST = 24  # columns of a short name, and characters of a name that needs none
 _WORDS = 3  # of a title
 _BEGINNING = 15  # characters of a name that has no title: `claude-7d63e7b0`
 _LISTED = 4  # candidates in a message
@@ -32,14 +34,17 @@ class Titled(NamedTuple):
 
 def short_names(timelines: Iterable[Titled]) -> dict[str, str]:
     """From names to short names. `timelines` come in the order in which they were made."""
-    listed = list(timelines)
-    found = {each.name: each.name for each in listed if len(each.name) <= LONGEST}
-    taken = {each.name for each in listed}
-    for each in listed:
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for each in timelines:
         if each.name not in found:
-            found[each.name] = _free(slug(each.title) or _beginning(each.name), taken)
+            found[each.name] = _free(_wanted(each), taken)
             taken.add(found[each.name])
     return found
+
+
+def _wanted(one: Titled) -> str:
+    return one.name if len(one.name) <= LONGEST else slug(one.title) or _beginning(one.name)
 
 
 def slug(title: str) -> str:
@@ -47,24 +52,36 @@ def slug(title: str) -> str:
     words = "".join(c if c.isalnum() else " " for c in title.replace("'", "").casefold()).split()
     telling = [word for word in words if f" {word} " not in _FILLERS] or words
     chosen = telling[:_WORDS]
-    while len(chosen) > 1 and len("-".join(chosen)) > LONGEST:
+    while len(chosen) > 1 and _columns("-".join(chosen)) > LONGEST:
         chosen.pop()
-    return "-".join(chosen)[:LONGEST]
+    short = "-".join(chosen)[:LONGEST]
+    while _columns(short) > LONGEST:
+        short = short[:-1]
+    return short
+
+
+def _columns(text: str) -> int:
+    """How many a terminal needs: most letters of East Asia take two."""
+    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def named(typed: str, short: dict[str, str]) -> str | None:
-    """The timeline of which this is the name or the short name, or a beginning of one of them that
+    """The timeline of which this is the short name or the name, or a beginning of one of them that
     no other timeline has; None if there is none. `Misuse` if several begin so."""
-    if typed in short:
-        return typed
-    exact = [name for name, each in short.items() if each == typed]
-    if exact:
-        return exact[0]
+    if (exact := called(typed, short)) is not None:
+        return exact
     found = [n for n, each in short.items() if n.startswith(typed) or each.startswith(typed)]
     if len(found) > 1:
         what = f"{len(found)} timelines begin with {typed!r}"
         raise Misuse(f"{what}: {_some([short[name] for name in found])}; type more of it")
     return found[0] if found else None
+
+
+def called(typed: str, short: dict[str, str]) -> str | None:
+    """The timeline of which this is the whole short name, or else the whole name. What is printed
+    is the short name: it means the same when it is typed."""
+    exact = next((name for name, each in short.items() if each == typed), None)
+    return exact or (typed if typed in short else None)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from hardsave.objects.codec import Codec
 from hardsave.objects.types import Types
 from hardsave.record import Record
 
+SAFETY = "safety"  # the phase of what was saved for an operation alone
 LINE = 200  # characters that a line of a list has room for
 PROMPT = 1_000
 BRIEF = 72  # of a message that only the state tells: a program may save a thousand of them a minute
@@ -46,7 +47,7 @@ class StepSummary(Record):
     """The tool call that it was saved before or after: `Bash(make test)`."""
     call_id: str = ""
     phase: str = ""
-    """`before` or `after` that call."""
+    """`before` or `after` that call; `safety` if it was saved for an operation alone."""
     outside: tuple[str, ...] = ()
     """What the call reached beyond the files of this machine, as far as that is recognised."""
     files: FileCounts | None = None

@@ -7,25 +7,31 @@
 
 A step holds all checkpoints of a call: from before it, of files while it ran, and from after it. A
 checkpoint that adds nothing to the one before it is no step of its own. One that a user named or
-saved by hand always is, and nothing is added to it.
+saved by hand always is, and nothing is added to it. What was saved again before an operation of the
+same kind to the same checkpoint is one step; if files were different, these steps are numbered.
 
 Prompts and steps belong together by parents, not by numbers: what is saved after a rewind belongs
 to the prompt that was gone back to. What a head is not built on was *left behind*.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, cast
 
-from hardsave.timeline.step_summary import StepSummary
+from hardsave.timeline.step_summary import SAFETY, StepSummary
 from hardsave.tuples import NamedTuple
 
-Phase = Literal["", "prompt", "before", "during", "after", "answer", "end"]
-"""Where in a turn a checkpoint was made: at a prompt, at a call of a tool, at the end."""
+Phase = Literal["", "prompt", "before", "during", "after", "answer", "end", "safety"]
+"""Where in a turn a checkpoint was made: at a prompt, at a call of a tool, at the end; or because
+an operation was about to write."""
 
 Counts = Mapping[str, int]
 """Files by what became of them: `+`, `~`, `-`; those of a first snapshot stand under no sign."""
 
+
+EMPTY = "(empty prompt)"
+"""What stands for a prompt in which nothing was said."""
 
 _ENDS: Mapping[str, Phase] = {"answered": "answer", "session ended": "end"}
 
@@ -58,6 +64,7 @@ class Row(NamedTuple):
     new_messages: int = 0
     files: Counts | None = None
     paths: tuple[str, ...] = ()
+    capture: bytes | None = None  # equal ones have the same files
     outside: tuple[str, ...] = ()  # what its call did beyond the files of this machine
     not_captured: int = 0
     lost: str = ""
@@ -71,6 +78,11 @@ class Row(NamedTuple):
     def has_news(self) -> bool:
         """Whether it adds anything to the one before it; True if that is not known."""
         return not self.is_counted or self.new_messages != 0 or any((self.files or {}).values())
+
+    @property
+    def is_safety(self) -> bool:
+        """Whether it was saved for an operation alone."""
+        return self.told.phase == SAFETY
 
 
 class Step(NamedTuple):
@@ -205,13 +217,15 @@ def counts(kept: StepSummary, *, is_first: bool) -> Counts | None:
 def told(description: str, kept: StepSummary, metadata: Callable[[], Mapping[str, Any]]) -> Told:
     """What a checkpoint tells, of which a summary was kept. Metadata are asked for only if it was
     made while a tool ran: to decode them takes longer than all the rest."""
-    if kept.phase in ("before", "after"):
+    if kept.phase in ("before", "after", SAFETY):
         return Told(kept.prompt, kept.call, kept.call_id, cast(Phase, kept.phase))
     if description.startswith("during ") and not kept.prompt:
         return _of_files(description, metadata())
     is_asked = description.startswith("before: ") or "; before: " in description
     if kept.prompt:
         return Told(kept.prompt, kept.call, kept.call_id, "prompt" if is_asked else "")
+    if description.rpartition("; ")[2].strip() == "before:":
+        return Told(EMPTY, kept.call, kept.call_id, "prompt")
     return Told("", kept.call, kept.call_id, _ENDS.get(description.rpartition("; ")[2], ""))
 
 
@@ -315,7 +329,7 @@ class _Prompt:
 
     def told(self, ends: set[str], heads: set[str], left: set[str]) -> Prompt:
         parts = [part for rows in self.steps for part in _cut(rows, ends)]
-        steps = [_step(part, heads, left) for part in parts]
+        steps = _told_apart(_shown([_step(part, heads, left) for part in parts], self.before))
         newest_first = sorted(steps, key=lambda step: -step.newest.number)
         first = self.asked or self.steps[0][0]
         return Prompt(
@@ -395,7 +409,7 @@ class _Folding:
         return branch.prompt.before is row
 
     def _add_step(self, row: Row, branch: _Branch) -> None:
-        step = None if row.is_by_hand else _step_of(row, branch)
+        step = None if row.is_by_hand else _step_of(row, branch) or _saved_before(row, branch)
         if step is None:
             step = []
             branch.prompt.steps.append(step)
@@ -419,6 +433,16 @@ def _step_of(row: Row, branch: _Branch) -> list[Row] | None:
         return last if any(each.told.call for each in last) else None
     is_end = told.phase == "end" and not row.is_counted
     return last if is_end or not row.has_news else None
+
+
+def _saved_before(row: Row, branch: _Branch) -> list[Row] | None:
+    """The step that holds the same files, saved for the same operation: an undo after a redo has
+    nothing else to save than the one before it."""
+    for step in branch.prompt.steps if row.is_safety else ():
+        last = step[-1]
+        if last.is_safety and (last.description, last.capture) == (row.description, row.capture):
+            return step
+    return None
 
 
 def _is_same(one: str, other: str) -> bool:
@@ -446,6 +470,29 @@ def _step(rows: Sequence[Row], heads: set[str], left: set[str]) -> Step:
     return Step(tuple(rows), _text_of(rows), newest.id in left, newest.id in heads)
 
 
+def _shown(steps: list[Step], before: Row | None) -> list[Step]:
+    """Without what was saved for an operation and adds nothing, where something else is left."""
+    found = [
+        step
+        for step in steps
+        if step.is_head or not (step.rows[0].is_safety and not any(r.has_news for r in step.rows))
+    ]
+    return found if found or before is not None else steps
+
+
+def _told_apart(steps: Iterable[Step]) -> list[Step]:
+    """Steps that hold different files, with texts that differ."""
+    found: list[Step] = []
+    count = Counter[str]()
+    for step in steps:
+        if step.rows[0].is_safety:
+            count[step.text] += 1
+            if (number := count[step.text]) > 1:
+                step = step._replace(text=f"{step.text} ({number})")
+        found.append(step)
+    return found
+
+
 def _text_of(rows: Sequence[Row]) -> str:
     """What was done: the call; else what was said; else what its checkpoint says of itself."""
     newest = rows[-1]
@@ -460,7 +507,7 @@ def _text_of(rows: Sequence[Row]) -> str:
 def _own_text(row: Row) -> str:
     """Hooks say in a description what kind of call they were made for: what was said tells more."""
     said = row.said if row.new_messages or row.told.phase == "answer" else ""
-    words = (row.description, said) if row.told.phase == "" else (said, row.description)
+    words = (row.description, said) if row.told.phase in ("", SAFETY) else (said, row.description)
     began = "the beginning" if row.parent is None else ""
     return row.told.call or words[0] or words[1] or _changed(row) or began
 

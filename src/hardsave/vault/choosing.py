@@ -3,13 +3,14 @@
 An undo touches what its operation has changed, and, if the head goes back with it, what was
 saved on the timeline since; nothing else. What was edited elsewhere in the meantime, and never
 saved, is not its business. A timeline that shares its workspace takes back what is its own,
-everything, or refuses; what others have changed too is kept and told. Where it is not known whose
+everything, or refuses; what others have changed too is kept and told. Where the files are as the
+target has them already, there is nothing to refuse. Where it is not known whose
 a change is (see `authorship`), it refuses to take back its own. Sessions share what their
 workspaces have in common, also if one of these lies in the other.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
@@ -34,7 +35,7 @@ from hardsave.workspace.snapshot.directory import read_snapshot
 Scope = Literal["mine", "everyone"]
 
 _PAGE = 1_000
-_SHOWN = 20
+_SHOWN = 10
 _HOOK, _CALL = "hook", "tool_use_id"  # in the metadata of a hook's checkpoint
 _BEFORE, _AFTER = "PreToolUse", "PostTool"
 _NOT_SAVED = "it was changed since, and no timeline has saved that yet"
@@ -106,15 +107,15 @@ def choose(
         return Chosen(request.paths)  # who changed what is not asked: it is read from every save
     base = _base(context, root, request.target)
     after = _number(base) if request.since is None else request.since - 1
-    found = _shares(context, _around(context, root, sides), request.timeline, base, after)
+    around, is_undo = _around(context, root, sides), request.only is not None
+    found = _shares(context, around, request.timeline, base, after, counts_operations=is_undo)
     others = {} if found is None else _perhaps_others(found, request.timeline)
     if request.only is not None:  # paths have been seen to
         return Chosen(None, request.only - others.keys(), others)
     if found is None:
         return Chosen(request.paths)
     if request.scope is None:
-        asked = {path: who for path, who in others.items() if _is_asked(path, request.paths)}
-        if asked:
+        if asked := {path: others[path] for path in _to_change(others, request, sides)}:
             raise Conflict(_refusal(asked))
         return Chosen(request.paths)
     mine = found.mine
@@ -138,14 +139,15 @@ def _perhaps_others(found: Shares, timeline: str) -> dict[bytes, str]:
 
 def _in_doubt(found: Shares, request: RestoreRequest, sides: Sides) -> dict[bytes, Doubt]:
     """Of what is asked for and would be changed, that of which the author is not known."""
-    if not found.unsure:
-        return {}
-    differing = changed(sides.fetch, sides.now, sides.then)
-    return {
-        path: found.unsure[path]
-        for path in differing
-        if path in found.unsure and _is_asked(path, request.paths)
-    }
+    return {path: found.unsure[path] for path in _to_change(found.unsure, request, sides)}
+
+
+def _to_change(paths: Collection[bytes], request: RestoreRequest, sides: Sides) -> Iterator[bytes]:
+    """Of some paths, those that are asked for and are not yet as the target has them."""
+    if paths:
+        for path in changed(sides.fetch, sides.now, sides.then):
+            if path in paths and _is_asked(path, request.paths):
+                yield path
 
 
 def turned(context: Context, entry: Entry, move: FilesMove, kind: str) -> RestoreRequest:
@@ -246,6 +248,8 @@ def _shares(
     timeline: str,
     base: CheckpointRecord | None,
     after: int,
+    *,
+    counts_operations: bool,
 ) -> Shares | None:
     """Who has changed what in a workspace, the first of `roots`, after some commit before which it
     was as a checkpoint has it, or as its first capture; None if no other timeline was there."""
@@ -261,7 +265,14 @@ def _shares(
         return None
     happened = _happened(context, saved, moves)
     between = partial(_between, context.objects.fetch)
-    found = sessions.shares(_saved(context, since), happened, timeline, between, calls)
+    found = sessions.shares(
+        _saved(context, since),
+        happened,
+        timeline,
+        between,
+        calls,
+        counts_operations=counts_operations,
+    )
     return _inside(found, roots[0])
 
 
@@ -335,12 +346,15 @@ def _happened(
         (row.number, _saved(context, row)) for row in saved if row.id not in safety
     ]
     for number, name, move in moves:
-        after_it = context.store.checkpoint(context.user, move.after)
+        before, after = (
+            context.store.checkpoint(context.user, id) for id in (move.before, move.after)
+        )
         paths = _brought(context, move)
-        if after_it is not None and paths is not None:
-            root, snapshot = move.workspace, snapshot_of(context, after_it)
-            there = frozenset(joined(root, path) for path in paths)
-            happened.append((number, Brought(name, there, snapshot, root)))
+        if after is not None and paths is not None:
+            there = frozenset(joined(move.workspace, path) for path in paths)
+            was = b"" if before is None else snapshot_of(context, before)
+            one = Brought(name, there, snapshot_of(context, after), move.workspace, was)
+            happened.append((number, one))
     return [each for _, each in sorted(happened, key=lambda each: each[0])]
 
 
@@ -409,7 +423,7 @@ def _whose(who: str) -> str:
 def _refusal(others: Mapping[bytes, str]) -> str:
     return (
         f"other sessions have changed this workspace since: {_listed(others)}; scope='mine' takes "
-        "back only what this timeline has changed, scope='everyone' all of it"
+        "back only what this timeline has changed; scope='everyone' takes back all of it"
     )
 
 
@@ -417,8 +431,8 @@ def _doubts(unsure: Mapping[bytes, Doubt], timeline: str) -> str:
     """Why nothing is taken back, and the way out."""
     told = {path: _doubt(why, timeline) for path, why in unsure.items()}
     return (
-        f"it is not known who has changed: {_listed(told)}; nothing was changed. scope='mine' "
-        "takes back what is known to be this timeline's: leave such files out by naming others "
+        f"it is not known who has changed: {_listed(told)}; nothing was changed; scope='mine' "
+        "takes back what is known to be this timeline's; leave such files out by naming others "
         "with paths=, or take them back for all with scope='everyone'"
     )
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.timeline.step_summary import SAFETY, StepSummary
 from hardsave.tuples import NamedTuple
 from hardsave.vault import ignored
 from hardsave.vault.capturing import Taking
@@ -132,7 +133,8 @@ def _safety(context: Context, request: RestoreRequest, files: Taking) -> _Safety
     status = "running" if head is None else head.status
     said = f"before the {request.kind} to {goal}"
     about = saving.about(None, "automatic", status, said, None)
-    made = saving.save(SaveRequest(about, "carried", expect=ANY_HEAD), files)
+    step = StepSummary(phase=SAFETY)
+    made = saving.save(SaveRequest(about, "carried", expect=ANY_HEAD, step=step), files)
     is_first = made.parent is None and made.seq == 1
     before = None if is_first else (made.parent, made.seq - 1)
     context.moves.note(request.timeline, before, (made.id, made.seq), is_same_state=True)

@@ -2,15 +2,20 @@
 
 A change is what differs between a capture and the one before it in the same workspace, by
 whichever timeline. `authorship` says who made it: by the calls that ran meanwhile, or, where no
-call is known and a program saves by itself, the timeline that saved it. What an operation brought
-back counts as changed by the operation's timeline, also if another one is the next to save it.
-What was saved only because an operation was about to write counts with the capture after it.
+call is known and a program saves by itself, the timeline that saved it. What was saved only because
+an operation was about to write counts with the capture after it.
+
+What an operation has written was asked for by the user. It is the operation's timeline's own, also
+if another one is the next to save it, and to all others it is no session's change: only an undo of
+something older leaves it. Whose the contents are that it has brought is as it was when they were
+captured: what another session made, and an operation brought back, is that session's.
 
 Workspaces may lie in each other, saved by different sessions. What one of them has seen of a
 directory counts for all that have it; paths begin with the workspace that they are seen from.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from hardsave.objects.hashing import Hash
 from hardsave.tuples import NamedTuple
@@ -36,6 +41,7 @@ class Brought(NamedTuple):
     paths: frozenset[bytes]
     snapshot: Hash
     root: bytes = b""
+    before: Hash = b""  # what was there until then
 
 
 Changed = Callable[[Saved | Brought | None, Saved], Iterable[bytes] | None]
@@ -64,31 +70,80 @@ def shares(
     timeline: str,
     changed: Changed,
     calls: Sequence[CallSpan] = (),
+    *,
+    counts_operations: bool = False,
 ) -> Shares:
-    """Look at what happened in the order of commits, from a capture on."""
-    mine, others, unsure = set[bytes](), dict[bytes, str](), dict[bytes, Doubt]()
+    """Look at what happened in the order of commits, from a capture on. `counts_operations`: what
+    operations of other timelines have brought from before that counts as theirs."""
     known = [since]
+    tally = _Tally(timeline, {each.snapshot for each in happened if isinstance(each, Brought)})
+    tally.remember(since.snapshot)
     brought: list[Brought] = []  # since the last capture
     for each in happened:
         if isinstance(each, Brought):
-            made = dict.fromkeys(each.paths, Authors(frozenset({each.timeline}), is_known=True))
             brought.append(each)
-        else:
-            news, known = _news(known, each, since.root, changed)
-            for one in brought:
-                news = {path: news[path] for path in news.keys() - _as_brought(one, each, changed)}
-            brought = [one for one in brought if not lies_in(one.root, each.root)]
-            made = _made(each, news, calls)
+            tally.remember(each.before)
+            is_known = tally.bring_back(each)
+            if each.timeline == timeline or (counts_operations and not is_known):
+                own = Authors(frozenset({each.timeline}), is_known=True)
+                tally.count(dict.fromkeys(each.paths, own), each.timeline)
+            continue
+        news, known = _news(known, each, since.root, changed)
+        for one in brought:
+            news = {path: news[path] for path in news.keys() - _as_brought(one, each, changed)}
+        brought = [one for one in brought if not lies_in(one.root, each.root)]
+        tally.count(_made(each, news, calls), each.timeline)
+        tally.remember(each.snapshot)
+    return tally.shares()
+
+
+class _Tally:
+    """Who has changed what, up to some moment."""
+
+    def __init__(self, timeline: str, wanted: Collection[Hash]) -> None:
+        """`wanted`: the snapshots that operations bring back."""
+        self._timeline = timeline
+        self._wanted = wanted
+        self._mine: set[bytes] = set()
+        self._others: dict[bytes, str] = {}
+        self._unsure: dict[bytes, Doubt] = {}
+        self._then: dict[Hash, tuple[dict[bytes, str], dict[bytes, Doubt]]] = {}
+
+    def count(self, made: Mapping[bytes, Authors], saved_by: str) -> None:
         for path, (names, is_known) in made.items():
-            if not is_known and (not names or timeline in names):
-                unsure[path] = Doubt(names, each.timeline)
+            if not is_known and (not names or self._timeline in names):
+                self._unsure[path] = Doubt(names, saved_by)
                 continue
-            if timeline in names:
-                mine.add(path)
-            if theirs := sorted(names - {timeline}):
-                others[path] = " or ".join(theirs)
-    unsure = {path: why for path, why in unsure.items() if path not in others}
-    return Shares(frozenset(mine), others, unsure)
+            if self._timeline in names:
+                self._mine.add(path)
+            if theirs := sorted(names - {self._timeline}):
+                self._others[path] = " or ".join(theirs)
+
+    def remember(self, snapshot: Hash) -> None:
+        if snapshot in self._wanted:
+            self._then[snapshot] = (dict(self._others), dict(self._unsure))
+
+    def bring_back(self, one: Brought) -> bool:
+        """What was there is gone, and with it who had made it; whether it is known who has made
+        what there is now. What is older than all that is looked at was changed by none since."""
+        others, unsure = self._then.get(one.snapshot, ({}, {}))
+        _replace(self._others, others, one.paths)
+        _replace(self._unsure, unsure, one.paths)
+        return one.snapshot in self._then
+
+    def shares(self) -> Shares:
+        unsure = {path: why for path, why in self._unsure.items() if path not in self._others}
+        return Shares(frozenset(self._mine), self._others, unsure)
+
+
+_Why = TypeVar("_Why")
+
+
+def _replace(now: dict[bytes, _Why], then: Mapping[bytes, _Why], paths: Iterable[bytes]) -> None:
+    for path in paths:
+        now.pop(path, None)
+        if path in then:
+            now[path] = then[path]
 
 
 def _made(

@@ -6,6 +6,7 @@ import pytest
 from hardsave.cli import current_timeline
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.errors import Misuse
+from hardsave.tuples import NamedTuple
 
 HERE = Path("/home/user/project")
 
@@ -38,11 +39,36 @@ def test_two_that_are_unfinished_are_listed() -> None:
 
 def test_a_session_that_was_left_before_the_newest_began_is_not_meant() -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    left = standing("left", 2)._replace(updated_at=noon - timedelta(seconds=1))
-    newest = standing("newest", 3)._replace(created_at=noon, updated_at=noon)
+    left = standing("left", 2)._replace(worked_at=noon - timedelta(seconds=1))
+    newest = standing("newest", 3)._replace(created_at=noon, worked_at=noon)
     assert current_timeline.timeline(None, [left, newest], HERE) == "newest"
-    beside = left._replace(updated_at=noon)
+    beside = left._replace(worked_at=noon)
     assert current_timeline.unfinished([beside, newest], HERE) == ["newest", "left"]
+
+
+def test_the_one_that_was_moved_last_is_taken() -> None:
+    lines = [standing("a", 1)._replace(moved=4), standing("b", 3, "done")]
+    assert current_timeline.timeline(None, lines, HERE) == "a"
+
+
+class Done(NamedTuple):
+    kind: str
+    timeline: str | None
+    is_undone: bool = False
+
+
+def test_an_undo_is_about_the_last_operation_that_stands() -> None:
+    newest_first = [Done("undo", "b"), Done("rewind", "b", is_undone=True), Done("rewind", "a")]
+    assert current_timeline.to_undo(newest_first) == newest_first[2]
+    assert current_timeline.to_undo(newest_first[:2]) is None
+
+
+def test_a_redo_is_about_the_last_undo_that_stands() -> None:
+    undone = [Done("undo", "b"), Done("undo", "a"), Done("rewind", "b", is_undone=True)]
+    assert current_timeline.to_redo(undone) == undone[0]
+    assert current_timeline.to_redo([Done("redo", "b"), *undone]) == undone[1]
+    assert current_timeline.to_redo([Done("redo", "a"), *undone]) == undone[0]
+    assert current_timeline.to_redo([Done("rewind", "c"), *undone]) is None
 
 
 def test_many_that_are_unfinished_are_counted() -> None:

@@ -46,6 +46,36 @@ def test_what_the_library_says_is_said_in_the_words_of_the_command_line() -> Non
     assert errors.in_our_words("scope='mine' or scope='everyone'") == "--mine or --everyone"
 
 
+def test_a_long_message_is_told_in_lines_with_each_hint_on_its_own() -> None:
+    paths = ", ".join(f"src/module_{number}.py (fix-parser)" for number in range(6))
+    told = errors.in_lines(f"others have changed: {paths} and 3 more; --mine does one; --all both")
+    assert told.splitlines() == [
+        "others have changed:",
+        "  src/module_0.py (fix-parser), src/module_1.py (fix-parser),",
+        "  src/module_2.py (fix-parser), src/module_3.py (fix-parser),",
+        "  src/module_4.py (fix-parser), src/module_5.py (fix-parser) and 3 more",
+        "--mine does one",
+        "--all both",
+    ]
+    for whole in ("a: b, c, d; e", f"there is no {'x' * 200}; see: 'hardsave log'"):
+        assert errors.in_lines(whole) == whole
+
+
+def test_a_refused_rewind_fits_the_terminal(run: Run, project: Path) -> None:
+    with hardsave.open() as vault:
+        vault.timeline("one").save({}, workspace=".")
+        for number in range(14):
+            (project / f"module_{number}.py").write_text("x")
+        vault.timeline("two").save({}, workspace=".")
+        vault.timeline("one").save({"turn": 2}, workspace=".")
+    lines = run("rewind", "one:1", "--yes").err.splitlines()
+    assert lines[0] == "hardsave: other sessions have changed this workspace since:"
+    assert " and 4 more" in lines[-3]
+    assert lines[-2].startswith("--mine takes back")
+    assert lines[-1].startswith("--everyone takes back")
+    assert max(map(len, lines)) <= 80
+
+
 def test_who_cannot_undo_what_was_saved_on_is_told_what_takes_it_away(run: Run) -> None:
     run("save")
     run("fork", "@", "../try-1")

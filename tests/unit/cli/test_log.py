@@ -1,13 +1,16 @@
 """`log` by prompt and step, over all sessions of a directory."""
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
 
 import hardsave
 from hardsave import StepSummary, Timeline
+from hardsave.cli.log_query import Shape
 from hardsave.cli.render import console
 from hardsave.cli.session import Session, Settings
 from tests.unit.cli.conftest import Run
@@ -114,6 +117,24 @@ def test_prompts_alone_are_one_row_each(run: Run, two_sessions: Path) -> None:
     assert [row.split()[1] for row in rows] == [":7", ":1", "fix-parser-which:1"]
     assert "3 steps  Write the tests" in rows[1]
     assert "+1" in rows[2]
+
+
+@pytest.mark.parametrize("blank", ["", "  \n"])
+def test_a_session_that_began_with_an_empty_prompt_is_listed(
+    blank: str, run: Run, project: Path
+) -> None:
+    with hardsave.open() as vault:
+        agent = Agent(vault.timeline(FIRST), project)
+        agent.prompt(blank)
+        agent.answer("What shall I do?")
+    assert marks(run("log").out) == [(">", ":1", "prompt)"), ("@", ":2", "do?")]
+    assert "(empty prompt)" in run("log", "--prompts").out
+
+
+def test_where_nothing_was_prompted_prompts_say_so(run: Run, project: Path) -> None:
+    run("save")
+    told = run("log", "--prompts").err
+    assert told == "nothing was prompted here; 'hardsave log' shows what was saved\n"
 
 
 def test_steps_alone_are_one_row_each_with_the_branches(run: Run, two_sessions: Path) -> None:
@@ -241,17 +262,35 @@ def test_a_row_fits_its_terminal_and_uses_a_wide_one(
     assert any("Bash(make)  b.txt" in line for line in lines) is (width == 200)
 
 
-def drawn(width: int) -> list[str]:
+def test_a_narrow_terminal_has_room_for_titles(two_sessions: Path) -> None:
+    from hardsave.cli.commands import timelines
+
+    for lines in (
+        drawn(60, "prompts"),
+        shown(60, lambda session: timelines._lines(session, session.all_timelines)),
+    ):
+        assert any(line.endswith("Fix the parser, which crashes") for line in lines)
+        assert max(map(len, lines)) <= 60
+
+
+def drawn(width: int, shape: Shape | None = None) -> list[str]:
     """A log as a terminal of so many columns shows it, without colours."""
     from hardsave.cli.commands import log as command
     from hardsave.cli.log_query import Asked, Wanted, told
 
+    def lines(session: Session) -> list[Text]:
+        asked = Asked(session.timeline_states, shape, Wanted(30), is_limited=False)
+        return command._drawn(session, told(session, asked))
+
+    return shown(width, lines)
+
+
+def shown(width: int, lines: Callable[[Session], list[Text]]) -> list[str]:
     with Session(Settings()) as session:
-        asked = Asked(session.timeline_states, None, Wanted(30), is_limited=False)
         session.out.__dict__["console"] = made = console.console(
             io.StringIO(), width=width, terminal=True
         )
-        for line in command._drawn(session, told(session, asked)):
+        for line in lines(session):
             with made.capture() as captured:
                 console.put(made, line)
             made.file.write(captured.get())
@@ -260,6 +299,4 @@ def drawn(width: int) -> list[str]:
 
 
 def _plain(line: str) -> str:
-    from rich.text import Text
-
     return Text.from_ansi(line).plain

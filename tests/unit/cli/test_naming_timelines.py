@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 import hardsave
+from hardsave.cli.commands.run import timeline_named
 from hardsave.cli.errors import Exit
+from hardsave.cli.session import Session, Settings
 from tests.unit.cli.conftest import Run
 
 LONG = "claude-7d63e7b0-f288-46b6-abcd-2f90475a4877"
@@ -64,6 +66,58 @@ def test_a_beginning_of_several_is_refused_with_their_names(
 def test_a_save_may_make_a_timeline_and_takes_its_name_as_it_is(run: Run, several: Path) -> None:
     assert run("save", "-t", "session", "--json").data["timeline"] == "session"
     assert run("log", "-t", "session", "--json").code == Exit.DONE
+
+
+def test_a_save_by_the_short_name_of_a_session_is_saved_on_that_session(
+    run: Run, several: Path
+) -> None:
+    assert run("save", "-t", "claude-7d63e7b0", "--json").data["timeline"] == LONG
+    assert run("save", "-t", "claude", "--json").data["timeline"] == "claude"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("claude-7d63e7b0", LONG), ("claude", "claude"), ("session-1",) * 2]
+)
+def test_a_run_by_the_short_name_of_a_session_goes_on_with_it(
+    typed: str, meant: str, several: Path
+) -> None:
+    with Session(Settings(timeline=typed)) as session:
+        assert timeline_named(session) == meant
+
+
+@pytest.mark.parametrize("typed", [["rewind", "--yes"], ["diff", "now"], ["show"]])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("session-1", "'session-1' is a timeline, not a checkpoint; it stands at 'session-1:2'"),
+        ("claude-7d63e7b0", "is a session, not a checkpoint; it stands at 'claude-7d63e7b0:2'"),
+    ],
+)
+def test_a_timeline_in_place_of_a_checkpoint_is_told_with_its_head(
+    typed: list[str], name: str, told: str, run: Run, several: Path
+) -> None:
+    ran = run(typed[0], name, *typed[1:])
+    assert ran.code == Exit.NOT_FOUND
+    assert told in ran.err
+
+
+def test_what_was_printed_means_the_same_when_a_program_takes_that_name(
+    run: Run, several: Path
+) -> None:
+    before = run("show", "claude-7d63e7b0:1", "--json").data["id"]
+    with hardsave.open() as vault:
+        vault.timeline("claude-7d63e7b0").save({"turn": 9}, workspace=".")
+    assert run("show", "claude-7d63e7b0:1", "--json").data["id"] == before
+    assert "claude-7d63e7b0-2" in run("timelines", "list").out
+    later = run("show", "claude-7d63e7b0-2:1", "--json").data
+    assert later["timeline"] == "claude-7d63e7b0"
+    assert run("save", "-t", "claude-7d63e7b0-2").out.startswith("saved claude-7d63e7b0-2:2")
+
+
+def test_what_is_printed_after_a_fork_leads_to_the_fork(run: Run, several: Path) -> None:
+    ran = run("fork", "session-1:1", "--name", "claude-7d63e7b0")
+    assert ran.out.startswith("forked claude-7d63e7b0-2 from")
+    assert "hardsave log --timeline claude-7d63e7b0-2\n" in ran.err
 
 
 def test_a_deleted_timeline_is_named_in_full_to_be_brought_back(run: Run, several: Path) -> None:
@@ -175,3 +229,18 @@ def test_show_leaves_out_what_only_rewinds_need(run: Run, several: Path) -> None
         vault.timeline("session-1").save({"turn": 3}, metadata=about)
     assert 'metadata  {"agent": "claude-code"}\n' in run("show", "session-1:3").out
     assert run("show", "session-1:3", "--json").data["metadata"] == about
+
+
+def test_show_tells_in_a_line_which_calls_have_changed_files(run: Run, several: Path) -> None:
+    calls = [{"tool": "Bash", "tool_use_id": "1"}, {"tool": "Edit", "tool_use_id": "2"}]
+    told = [
+        {"calls": calls[:1], "paths": ["a", "b"], "count": 2},
+        {"calls": calls, "paths": ["c"], "count": 1},
+    ]
+    with hardsave.open() as vault:
+        vault.timeline("session-1").save({"turn": 3}, metadata={"changed_by": told})
+        vault.timeline("session-1").save({"turn": 4}, metadata={"changed_by": "me"})
+    shown = run("show", "session-1:3").out
+    assert "changed by  Bash: 2 paths; Bash or Edit: 1 path\n" in shown
+    assert "metadata" not in shown
+    assert '{"changed_by": "me"}' in run("show", "session-1:4").out

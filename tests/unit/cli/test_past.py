@@ -195,3 +195,103 @@ def test_a_ref_of_one_of_two_sessions_at_work_together_is_about_its_own(
     assert ran.code != 0
     assert "other sessions have changed this workspace since" in ran.err
     assert there(two_sessions) == f"{SECOND} 5 minutes ago"
+
+
+# After a rewind
+
+
+@pytest.fixture
+def one_after_the_other(project: Path, clock: Clock) -> Path:
+    """Two sessions that were left unfinished, of which the first was over when the second began;
+    a.txt says which and when."""
+    with hardsave.open() as vault:
+        for name, minutes in ((FIRST, (60, 55, 50)), (SECOND, (40, 35, 30))):
+            for at in minutes:
+                clock.minutes_ago = at
+                (project / "a.txt").write_text(f"{name} {at} minutes ago")
+                title = f"The prompt of {name[:5]}"
+                vault.timeline(name).save({}, workspace=".", title=title)
+    clock.minutes_ago = 0
+    return project
+
+
+def test_after_one_rewind_across_sessions_any_other_can_follow(
+    run: Run, one_after_the_other: Path
+) -> None:
+    assert run("rewind", "prompt-claud:1", "--yes").code == 0
+    for ref, name, at in (
+        (":2", FIRST, 55),
+        ("prompt-codex:2", SECOND, 35),
+        (":1", SECOND, 40),
+        ("prompt-claud:3", FIRST, 50),
+    ):
+        ran = run("rewind", ref, "--yes")
+        assert ran.code == 0, ran.err
+        assert there(one_after_the_other) == f"{name} {at} minutes ago"
+
+
+def test_a_rewind_to_where_it_is_already_is_not_refused(
+    run: Run, one_after_the_other: Path
+) -> None:
+    run("rewind", "prompt-claud:1", "--yes")
+    ran = run("rewind", "@", "--dry-run")
+    assert (ran.code, "nothing to do" in ran.err) == (0, True), ran
+    assert "goes back" not in ran.err
+    assert run("status", "--json").data["timeline"] == FIRST
+
+
+def test_a_session_that_was_moved_without_a_save_is_the_one_that_is_meant(
+    run: Run, one_after_the_other: Path
+) -> None:
+    assert run("rewind", "prompt-claud:1", "--state", "--yes").code == 0
+    assert run("rewind", ":2", "--state", "--yes", "--json").data["timeline"] == FIRST
+    with hardsave.open() as vault:
+        vault.timeline(SECOND).save({}, workspace=".")
+    assert run("rewind", ":2", "--state", "--yes", "--json").data["timeline"] == SECOND
+
+
+def test_undo_and_redo_are_about_what_was_done_last_here(
+    run: Run, one_after_the_other: Path
+) -> None:
+    def said() -> str:
+        return there(one_after_the_other)
+
+    end = said()
+    run("rewind", "prompt-claud:1", "--yes")
+    run("rewind", "prompt-codex:1", "--yes")
+    for command, name, text in (
+        ("undo", SECOND, f"{FIRST} 60 minutes ago"),
+        ("undo", FIRST, end),
+        ("redo", FIRST, f"{FIRST} 60 minutes ago"),
+        ("redo", SECOND, f"{SECOND} 40 minutes ago"),
+        ("undo", SECOND, f"{FIRST} 60 minutes ago"),
+    ):
+        ran = run(command, "--json")
+        assert (ran.code, ran.data["timeline"]) == (0, name), ran
+        assert said() == text
+
+
+def test_undo_asks_nothing_where_sessions_work_together(run: Run, project: Path) -> None:
+    with hardsave.open() as vault:
+        for text in ("one", "two"):
+            for name in (FIRST, SECOND):
+                (project / "a.txt").write_text(f"{name} {text}")
+                vault.timeline(name).save({}, workspace=".")
+    assert run("rewind", "claude-0b6e1f2a:1", "--everyone", "--yes").code == 0
+    assert run("rewind", ":1", "--yes").code == 2
+    ran = run("undo", "--json")
+    assert (ran.code, ran.data["timeline"]) == (0, FIRST), ran
+    assert there(project) == f"{SECOND} two"
+
+
+def test_undo_is_not_about_what_was_done_in_another_directory(
+    run: Run, project: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with hardsave.open() as vault:
+        for name, where in (("here", project), ("there", elsewhere)):
+            for number in (1, 2):
+                vault.timeline(name).save({"n": number}, workspace=where)
+            vault.timeline(name).rewind(":1")
+    assert run("undo", "--json").data["timeline"] == "here"

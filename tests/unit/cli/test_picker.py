@@ -192,3 +192,9 @@ def test_older_moments_are_read_for_a_filter_and_near_the_end_of_the_list() -> N
     assert picker_after(one, *["down"] * 5).wants_more
     assert picker_after(one, "1").wants_more
     assert not picker_after(one._replace(is_whole=True), "1").wants_more
+
+
+def test_a_slash_that_is_typed_first_begins_the_filter() -> None:
+    found = picker_after(begun(STORY), "/", "d", "o", "c", "/")
+    assert found.query == "doc/"
+    assert picker_after(begun(STORY), "/").found == begun(STORY).found

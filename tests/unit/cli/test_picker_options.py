@@ -107,15 +107,23 @@ def test_a_prompt_leads_to_before_its_answer_and_shows_it() -> None:
 
 def test_a_step_leads_to_after_it_and_shows_what_was_asked_and_said() -> None:
     rows = two_sessions()
-    rows[4] = rows[4]._replace(said="after Bash")
+    rows[4] = rows[4]._replace(said="I push it.")
     moments = {each.row.id: each for each in rows.listing().moments.values()}
     assert moments["chk_5"].way == "after this step"
     assert moments["chk_5"].said == [
         ("prompt", "Fix it"),
         ("step", "Bash(git push)"),
-        ("said", "after Bash"),
+        ("said", "I push it."),
     ]
     assert moments["chk_6"].said == [("prompt", "Fix it"), ("step", "Pushed.")]  # once
+
+
+@pytest.mark.parametrize("about", ["after Bash", "after Bash, Edit", 'Bash({"command": "ls"})'])
+def test_what_describes_a_call_was_not_said(about: str) -> None:
+    rows = two_sessions()
+    rows[4] = rows[4]._replace(said=about)
+    moments = {each.row.id: each for each in rows.listing().moments.values()}
+    assert moments["chk_5"].said == [("prompt", "Fix it"), ("step", "Bash(git push)")]
 
 
 def test_what_calls_did_outside_since_is_counted_and_other_sessions_are_named() -> None:

@@ -251,7 +251,7 @@ def test_two_unfinished_timelines_have_to_be_told_apart(run: Run, session_1: Pat
         vault.timeline("session-2").save({}, workspace=".")
         vault.timeline("session-1").save_files(".")
         vault.timeline("session-2").save_files(".")
-    for command in ("undo", "save", "rewind @"):
+    for command in ("save", "rewind @"):
         ran = run(*command.split())
         assert ran.code == 2, command
         assert "'session-2', 'session-1'; say which" in ran.err

@@ -21,6 +21,8 @@ THIRD = "codex-019c63e7-f288-46b6-abcd-2f90475a4877"
         ("x" * 60, "x" * LONGEST),
         ("Prüfe die Größe", "prüfe-die-grösse"),
         ("修正 解析器", "修正-解析器"),
+        ("修复解析器中的错误并添加测试和文档", "修复解析器中的错误并添加"),
+        ("修复解析器中的错误并 添加测试和文档", "修复解析器中的错误并"),
     ],
 )
 def test_a_short_name_is_made_of_the_words_of_a_title_that_say_something(
@@ -51,11 +53,23 @@ def test_equal_titles_are_numbered_in_the_order_in_which_they_were_made() -> Non
     assert list(short_names(made).values()) == ["fix", "fix-2", "fix-3"]
 
 
-def test_a_short_name_is_never_the_name_of_another_timeline() -> None:
-    made = [Titled(SESSION, "main"), Titled(OTHER, "Main 2"), Titled("main"), Titled("main-2")]
+def test_a_short_name_is_never_the_name_of_an_older_timeline() -> None:
+    made = [Titled("main"), Titled("main-2"), Titled(SESSION, "main"), Titled(OTHER, "Main 2")]
     assert short_names(made) == {SESSION: "main-3", OTHER: "main-2-2"} | {
         name: name for name in ("main", "main-2")
     }
+
+
+def test_a_session_keeps_its_short_name_when_a_timeline_of_that_name_is_made_later() -> None:
+    made = [Titled(SESSION, "Fix it"), Titled("fix"), Titled("fix-2"), Titled(OTHER, "fix")]
+    short = short_names(made)
+    assert short == {SESSION: "fix", "fix": "fix-2", "fix-2": "fix-2-2", OTHER: "fix-3"}
+    for name, printed in short.items():
+        assert named(printed, short) == name
+
+
+def test_the_name_of_a_timeline_means_it_again_once_the_older_session_is_gone() -> None:
+    assert named("fix", {"fix": "fix-2"}) == "fix"
 
 
 def test_names_and_short_names_are_typed_by_any_beginning_that_no_other_has() -> None:

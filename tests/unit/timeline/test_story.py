@@ -320,3 +320,66 @@ def test_what_a_call_reached_outside_is_told_by_its_step() -> None:
     step: Step = store.tell().steps[0]
     assert (step.outside, step.paths, step.new_messages) == (("git push",), ("a",), 2)
     assert isinstance(store.tell().prompts[0], Prompt)
+
+
+SAFETY = Told(phase="safety")
+
+
+def saved_for(store: Store, operation: str, capture: bytes, files: int = 1) -> Row:
+    return store.save(
+        SAFETY,
+        description=f"before the {operation}",
+        capture=capture,
+        files={"~": files},
+        is_counted=True,
+    )
+
+
+def test_what_each_of_two_undos_had_to_save_is_one_step_if_it_is_the_same() -> None:
+    store = Store()
+    store.save(prompted("one"))
+    good = store.save(call("1"))
+    saved_for(store, "undo to s:9", b"1")
+    store.rewind(good)
+    saved_for(store, "redo to s:2", b"2")
+    store.rewind(good)
+    saved_for(store, "undo to s:9", b"1")
+    store.rewind(good)
+    assert drawn(store.tell()) == [
+        (
+            "one",
+            [("before the undo to s:9", 5), ("before the redo to s:2", 4), ("Bash(make)", 2)],
+        )
+    ]
+
+
+def test_what_was_saved_for_operations_has_texts_that_differ_if_files_do() -> None:
+    store = Store()
+    good = store.save(call("1"))
+    for capture in (b"1", b"2"):
+        saved_for(store, "undo to s:9", capture)
+        store.rewind(good)
+    assert [step.text for step in store.tell().steps] == [
+        "before the undo to s:9 (2)",
+        "before the undo to s:9",
+        "Bash(make)",
+    ]
+
+
+def test_what_was_saved_for_an_operation_and_adds_nothing_is_no_step() -> None:
+    store = Store()
+    good = store.save(call("1"))
+    store.save(call("2"))
+    store.rewind(good)
+    safety = saved_for(store, "undo to s:9", b"1", files=0)
+    store.rewind(good)
+    assert [step.newest.seq for step in store.tell().steps] == [2, 1]
+    store.rewind(safety)
+    assert [step.newest.seq for step in store.tell().steps] == [3, 2, 1]
+
+
+def test_a_story_of_nothing_but_what_was_saved_for_an_operation_shows_that() -> None:
+    store = Store()
+    saved_for(store, "rewind to s:9", b"1", files=0)
+    store.heads = {}
+    assert [step.newest.seq for step in store.tell().steps] == [1]

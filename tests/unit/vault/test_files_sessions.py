@@ -148,7 +148,7 @@ def test_what_another_session_changed_after_a_rewind_is_kept_by_its_undo(
     assert (desk.read("a"), desk.read("b")) == ("theirs", "1")
 
 
-def test_a_rewind_by_the_other_counts_as_its_change(desk: Desk, other: Timeline) -> None:
+def test_a_rewind_of_the_other_is_no_change_of_it(desk: Desk, other: Timeline) -> None:
     desk.write(a="0")
     desk.save(0, other)
     desk.write(a="1")
@@ -156,9 +156,71 @@ def test_a_rewind_by_the_other_counts_as_its_change(desk: Desk, other: Timeline)
     mine = desk.save(1)
     other.rewind("other:1")
     assert desk.read("a") == "0"
-    error = refusal(desk.line.rewind, mine)
-    assert "a (other)" in str(error)
+    desk.line.rewind(mine)
+    assert desk.read("a") == "1"
+
+
+def one_after_the_other(desk: Desk, other: Timeline) -> None:
+    desk.write(a="0")
+    desk.save(0)
+    desk.write(a="1")
+    desk.save(1)
+    desk.write(a="theirs", new="n")
+    desk.save(0, other)
+    desk.write(a="theirs again")
+    desk.save(1, other)
+
+
+@pytest.mark.parametrize("ref", ["main:1", "main:2", "other:1", "other:2"])
+def test_after_everything_went_back_no_further_rewind_is_refused(
+    desk: Desk, other: Timeline, ref: str
+) -> None:
+    one_after_the_other(desk, other)
+    desk.line.rewind("main:1", scope="everyone")
+    desk.vault.timeline(ref.split(":")[0]).rewind(ref)
+    files = desk.vault.get(ref).files
+    assert files is not None
+    assert desk.read("a").encode() == files.read("a")
+
+
+def test_what_another_made_and_a_rewind_brought_back_is_still_its_own(
+    desk: Desk, other: Timeline
+) -> None:
+    one_after_the_other(desk, other)
+    other.rewind("other:1")
+    assert "a (other), new (other);" in str(refusal(desk.line.rewind, "main:1"))
+    desk.line.rewind("main:1", scope="everyone")
+    desk.line.undo()
+    assert "a (other), new (other);" in str(refusal(desk.line.rewind, "main:1"))
+
+
+def test_what_is_as_the_target_has_it_is_no_reason_to_refuse(desk: Desk, other: Timeline) -> None:
+    one_after_the_other(desk, other)
+    desk.write(a="1")
+    error = refusal(desk.line.rewind, "main:2")
+    assert "since: new (other);" in str(error)
+    (desk.work / "new").unlink()
+    assert desk.line.rewind("main:2").files is not None
+
+
+def test_operations_of_both_are_undone_one_after_the_other(desk: Desk, other: Timeline) -> None:
+    one_after_the_other(desk, other)
+    desk.line.rewind("main:1", scope="everyone")
+    other.rewind("other:1")
+    desk.vault.undo()
     assert desk.read("a") == "0"
+    desk.vault.undo()
+    assert (desk.read("a"), desk.read("new")) == ("theirs again", "n")
+
+
+def test_an_undo_keeps_what_a_later_rewind_of_another_brought(desk: Desk, other: Timeline) -> None:
+    one_after_the_other(desk, other)
+    desk.line.rewind("main:1", scope="everyone")
+    other.rewind("other:1")
+    done = desk.line.undo()
+    assert desk.read("a") == "theirs"
+    assert done.files is not None
+    assert [each.path for each in done.files.kept] == ["a"]
 
 
 def test_unsaved_work_of_the_other_is_not_claimed_by_a_safety_checkpoint(
@@ -405,6 +467,7 @@ def test_random_sessions_are_told_apart() -> None:
                 truth[who].add(b"%d" % at)
             if play.random() < 0.3:
                 brought = frozenset(changes(saved, Saved("", bytes(tree))))
+                truth["you"] -= brought  # what the user asked for is no change of the other
                 happened.append(Brought(who, brought, bytes(tree)))
                 who = play.choice(("me", "you"))  # whoever saves it has not done it
             happened.append(Saved(who, bytes(tree)))

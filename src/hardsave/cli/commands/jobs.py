@@ -8,11 +8,12 @@ import click
 from hardsave.cli.agent_loader import AGENTS, load_agents
 from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import command
-from hardsave.cli.render import job_lines, json_data, messages, wording
+from hardsave.cli.render import job_lines, json_data, wording
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
 from hardsave.page import every as every_item
+from hardsave.timeline import messages
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

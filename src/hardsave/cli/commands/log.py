@@ -118,7 +118,7 @@ def _lines_of(session: Session, *, everything: bool) -> list[TimelineState]:
 
 def _hint(session: Session, found: Told) -> None:
     if not found.entries:
-        session.out.say(_nothing(session))
+        session.out.say(_nothing(session, found))
     elif session.out.is_terminal:
         if found.has_left:
             session.out.say("× was left behind by a rewind, and is still saved: rewind REF")
@@ -131,7 +131,7 @@ def _hint(session: Session, found: Told) -> None:
             session.out.say(f"{newest}; -n {count * 4} shows more")
 
 
-def _nothing(session: Session) -> str:
+def _nothing(session: Session, found: Told) -> str:
     """Why there is nothing to be seen, and what to do next."""
     if session.saved_above:
         return session.saved_above
@@ -139,9 +139,11 @@ def _nothing(session: Session) -> str:
     where = "" if name is None else f" on timeline {name!r}"
     known = [each.name for each in session.timeline_states]
     if known if name is None else name in known:
+        if found.shape == "prompts" and not found.is_filtered:
+            return f"nothing was prompted{where or ' here'}; 'hardsave log' shows what was saved"
         return f"there is nothing like that{where}"
-    if found := session.deleted_hint(name if known else None):
-        return found
+    if deleted := session.deleted_hint(name if known else None):
+        return deleted
     if known:
         return f"nothing was saved{where} yet; 'hardsave timelines' lists what there is"
     return f"nothing was saved{where} yet; 'hardsave save' makes a checkpoint"

@@ -101,10 +101,12 @@ def rewind(
         resume = resume or action == "go on"
         yes = yes or action == "go on"  # the list has shown what happens
     target = _target(session, ref, status, before)
-    options = past.whole_directory(session, options, target, is_named=ref is not None)
+    options, whose = past.whole_directory(session, options, target, is_named=ref is not None)
     line, options = _where(session, target, options)
     with session.out.busy("looking"):
         plan = line.rewind(target.id, **options.asked(), dry_run=True)
+    if plan.files and whose:
+        session.out.say(whose)
     if not options.does_something(plan):
         around = None if dry_run else _of_same_run(around, line)
         return _only_conversation(session, plan, options, around, dry_run=dry_run, resume=resume)

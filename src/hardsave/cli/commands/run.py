@@ -26,7 +26,7 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
         hardsave run --timeline refactor -- aider --model o3
     """,
     takes=("--store", "--timeline", "-C"),
-    timeline_help="The timeline, by its whole name, which may be new. Else a new one.",
+    timeline_help="The timeline, by its name, which may be new. Else a new one.",
 )
 @click.argument("cmd", nargs=-1, type=arguments.PROGRAM, required=True)
 def run(session: Session, cmd: tuple[str, ...]) -> None:
@@ -46,7 +46,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     from hardsave.daemon import election, launch, protocol, restart, running_agents, server
 
     session.may_save_here()
-    timeline = _timeline_named(session) or timeline_name(cmd[0], session.now, random_suffix())
+    timeline = timeline_named(session) or timeline_name(cmd[0], session.now, random_suffix())
     url, directory = session.url, session.directory
     session.close()
     config.make_folder(path.parent)
@@ -111,13 +111,16 @@ def _ignore_outer_store(session: Session) -> None:
         os.environ.pop(config.STORE_VARIABLE)
 
 
-def _timeline_named(session: Session) -> str | None:
+def timeline_named(session: Session) -> str | None:
     """The timeline that was named; not the one that was told to the agent of a run around us."""
     from hardsave.daemon import running_agents
 
     typed, given = session.settings.timeline, session.settings.timeline_of_run
     around = running_agents.run_around(os.environ)
-    return typed or (None if around is not None and given == around.timeline else given)
+    if typed:
+        session.may_make_timeline = True
+        return session.whole_name(typed)
+    return None if around is not None and given == around.timeline else given
 
 
 def _other_runs(prefix: Path, directory: Path) -> Iterator[str]:

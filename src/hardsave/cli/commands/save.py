@@ -29,7 +29,7 @@ NOTHING_RUNS = "saved"  # the status where there is no agent whose status could 
         hardsave save plan-ready -m "tests are green" --timeline session-1
     """,
     takes=ON_A_TIMELINE,
-    timeline_help="The timeline, by its whole name; may be new. Else the one that last saved here.",
+    timeline_help="The timeline, by its name; may be new. Else the one that last saved here.",
 )
 @click.argument("name", required=False)
 @click.option("-m", "--message", default="", help="A description.")

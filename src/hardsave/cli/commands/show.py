@@ -140,6 +140,8 @@ def _fields(
     files, git = one.files, one.git
     # What rewinds need to tell changes of several sessions apart says nothing to a reader.
     told = {name: value for name, value in one.metadata.items() if name != authorship.KEY}
+    if changed_by := wording.changed_by(told.get("changed_by")):
+        del told["changed_by"]
     metadata = json_data.json_ready(told)
     return {
         "saved": f"{times.ago(one.created_at, session.now)} ({times.local(one.created_at)})",
@@ -151,6 +153,7 @@ def _fields(
         "status": one.status,
         "about": one.description,
         "metadata": json.dumps(metadata) if metadata else None,
+        "changed by": changed_by,
         "workspace": None if files is None else files.workspace,
         "git": None if git is None else wording.git(git),
         "task": None if one.task is None else f"{one.task}, attempt {one.attempt}",

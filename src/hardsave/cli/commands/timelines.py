@@ -52,13 +52,14 @@ def _lines(session: Session, found: Sequence[TimelineState]) -> "list[Text]":
 
     width = session.out.console.width
     here = str(session.directory)
+    is_narrow = width < rows.NARROW  # then what it was about is told, and little else
     lines = [
         (
             draw.timeline(each.name),
-            Text(agent_of(each.name)),
-            _size(each, is_wide=width >= rows.WIDE),
+            Text("" if is_narrow else agent_of(each.name)),
+            Text() if is_narrow else _size(each, is_wide=width >= rows.WIDE),
             rows.age(each.updated_at, session.now, width),
-            Text(wording.shown(each.status)),
+            Text("" if is_narrow else wording.shown(each.status)),
             _title(each, here),
         )
         for each in found

@@ -9,6 +9,7 @@ import click
 from hardsave import Operation
 from hardsave.cli import going_on
 from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.current_timeline import to_redo, to_undo
 from hardsave.cli.errors import Exit
 from hardsave.cli.render import json_data, refs, times, wording
 from hardsave.cli.session import Session
@@ -42,9 +43,9 @@ ANY = click.option(
 def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None) -> Exit | None:
     """Take back the latest rewind, fork, deletion or import.
 
-    Files come back too, and what they are now is saved first. What was saved since stays
-    reachable. The list is of the whole store, or of the timeline that is named; saves are no
-    operations.
+    Without a timeline it is the latest of this directory. Files come back too, and what they are
+    now is saved first. What was saved since stays reachable. The list is of the whole store, or of
+    the timeline that is named; saves are no operations.
     """
     session.may_name_deleted = True
     if any_timeline:
@@ -56,7 +57,7 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
         raise Misuse("-n says how many to list; add --list")
     _refuse_where_nothing_was_saved(session)
     with session.out.busy("taking back"):
-        done = session.vault.undo() if any_timeline else session.line.undo()
+        done = session.vault.undo() if any_timeline else session.line_to(to_undo).undo()
     back = _conversation(session, done)
     _answer(session, done, f"took back the {done.about.get('of', 'operation')}", back)
     session.out.hint("do it again with", "redo", *_where(done))
@@ -79,7 +80,7 @@ def redo(session: Session, any_timeline: bool) -> Exit | None:
         session.refuse_timeline(beside="--any-timeline")
     _refuse_where_nothing_was_saved(session)
     with session.out.busy("doing it again"):
-        done = session.vault.redo() if any_timeline else session.line.redo()
+        done = session.vault.redo() if any_timeline else session.line_to(to_redo).redo()
     back = _conversation(session, done)
     _answer(session, done, "did again what was taken back", back)
     session.out.hint("take it back with", "undo", *_where(done))

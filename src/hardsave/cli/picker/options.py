@@ -1,6 +1,7 @@
 """The moments of a directory as rows to choose from, and what is known of each at once. Pure: a
 story in, rows out."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -32,7 +33,8 @@ class Moment(NamedTuple):
             found = {"prompt": self.prompt.text, "answer": _answer(self.prompt)}
         else:
             asked, done, said = self.prompt.text, self.step.text, self.row.said
-            found = {"prompt": asked, "step": done, "said": "" if said in (asked, done) else said}
+            is_told = said in (asked, done) or _is_about_call(self.row)
+            found = {"prompt": asked, "step": done, "said": "" if is_told else said}
         return [(label, text) for label, text in found.items() if text]
 
 
@@ -135,6 +137,7 @@ class _Making:
         self.moments[row.id] = Moment(row, prompt, step)
 
 
+_ABOUT_CALL = re.compile(r"after [\w.-]+(?:, [\w.-]+)*|[\w.-]+\(.*")  # as a summary has it
 _LONGEST = 300  # characters of a row; terminals are cut to what they show
 
 
@@ -145,7 +148,13 @@ def _mark(prompt: Prompt) -> str:
 
 def _answer(prompt: Prompt) -> str:
     """What was said last before the next prompt."""
-    return next((step.newest.said for step in prompt.steps if step.newest.said), "")
+    newest = (step.newest for step in prompt.steps)
+    return next((row.said for row in newest if row.said and not _is_about_call(row)), "")
+
+
+def _is_about_call(row: Row) -> bool:
+    """Whether nothing was said, and a description of the call stands for it."""
+    return bool(row.told.call and _ABOUT_CALL.fullmatch(row.said))
 
 
 def _searched(*texts: str) -> str:

@@ -184,7 +184,7 @@ def _looking_at(picker: Picker, at: int) -> Picker:
 def _typed(picker: Picker, key: str) -> Picker:
     if key == "backspace":
         query = picker.query[:-1]
-    elif key == "clear":
+    elif key == "clear" or (key == "/" and not picker.query):  # by habit, to begin a filter
         query = ""
     else:
         query = picker.query + key if len(key) == 1 else picker.query

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hardsave import Checkpoint
-from hardsave.cli.render import changed_files, messages, wording
+from hardsave.cli.render import changed_files, wording
+from hardsave.timeline import messages
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault.files import Files, difference, unified
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from hardsave.cli.errors import in_our_words
 from hardsave.cli.render import changed_files, refs, wording
 from hardsave.cli.render.console import Verbatim
-from hardsave.cli.render.messages import Message
+from hardsave.timeline.messages import Message
 
 if TYPE_CHECKING:  # they take longer to import than all that draws
     from hardsave.vault.files import LeftOut

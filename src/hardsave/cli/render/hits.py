@@ -7,7 +7,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from hardsave import Checkpoint
-from hardsave.cli.render import draw, messages, refs, times, wording
+from hardsave.cli.render import draw, refs, times, wording
+from hardsave.timeline import messages
 from hardsave.vault.search import Hit
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}

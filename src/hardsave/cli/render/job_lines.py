@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from hardsave.cli import errors
-from hardsave.cli.render import json_data, messages, times, wording
+from hardsave.cli.render import json_data, times, wording
+from hardsave.timeline import messages
 
 if TYPE_CHECKING:
     from datetime import datetime

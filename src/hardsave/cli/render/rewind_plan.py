@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hardsave import Checkpoint, Rewind
-from hardsave.cli.render import messages, times, wording
+from hardsave.cli.render import times, wording
+from hardsave.timeline import messages
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:

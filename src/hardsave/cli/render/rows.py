@@ -8,7 +8,7 @@ from rich.text import Text
 from hardsave.cli.render import draw, refs, times, wording
 from hardsave.timeline.story import Prompt, Step
 
-WIDE = 100
+NARROW, WIDE = 72, 100  # columns: below, and from which on
 PROMPT, LEFT, HEAD, BY_HAND, AUTOMATIC = ">×@●○"
 STYLES = {PROMPT: "name", LEFT: "quiet", HEAD: "head", BY_HAND: "name", AUTOMATIC: "quiet"}
 _SAYS_NOTHING = ("running", "saved", "ended")  # of a status: what was done says more

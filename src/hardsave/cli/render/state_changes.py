@@ -4,10 +4,10 @@ order, and values by their paths. Pure."""
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-from hardsave.cli.render import messages
-from hardsave.cli.render.messages import Message
 from hardsave.objects.diff import StatePath
+from hardsave.timeline import messages
 from hardsave.timeline.diff import Diff
+from hardsave.timeline.messages import Message
 from hardsave.tuples import NamedTuple
 
 SHOWN_BEFORE = 20  # characters of what two texts have in common, before they part

@@ -8,10 +8,11 @@ from rich.text import Text
 
 from hardsave import Checkpoint
 from hardsave.agents.state import is_record
-from hardsave.cli.render import draw, json_data, messages, state_changes, wording
+from hardsave.cli.render import draw, json_data, state_changes, wording
 from hardsave.cli.render.state_changes import MessageChange, StateChanges, ValueChange
 from hardsave.errors import HardsaveError
 from hardsave.objects.diff import StatePath
+from hardsave.timeline import messages
 from hardsave.timeline.diff import Diff
 
 if TYPE_CHECKING:

@@ -37,8 +37,9 @@ def drawn(found: Told, heads: Heads, now: datetime, width: int) -> list[Text]:
 
 def _prompt(prompt: Prompt, now: datetime, width: int, *, is_folded: bool) -> tuple[Text, ...]:
     mark = rows.prompt_mark(prompt)
-    count = Text("" if is_folded else wording.count(len(prompt.steps), "step"), style="quiet")
-    files = Text() if is_folded else draw.tally(prompt.files)
+    is_short = is_folded or width < rows.NARROW
+    count = Text("" if is_short else wording.count(len(prompt.steps), "step"), style="quiet")
+    files = Text() if is_short else draw.tally(prompt.files)
     return (
         Text(mark, style=rows.STYLES[mark]),
         _ref(prompt.before, {}),

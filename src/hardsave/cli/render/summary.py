@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hardsave import Checkpoint, StepSummary, Vault
-from hardsave.cli.render import changed_files, messages, wording
+from hardsave.cli.render import changed_files, wording
 from hardsave.errors import NotFound
-from hardsave.timeline import story
+from hardsave.timeline import messages, story
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import record_of
 from hardsave.vault.files import difference

@@ -1,7 +1,7 @@
 """Counts, sizes, and texts of any origin made safe for a terminal. Pure."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -69,6 +69,19 @@ def without_folders(paths: Iterable[str]) -> list[str]:
     ordered = sorted(paths, key=lambda path: path.split("/"))
     following = pairwise([*ordered, ""])
     return [path for path, after in following if not after.startswith(path + "/")]
+
+
+def changed_by(told: object) -> str:
+    """`Bash: 3 paths; Edit or Bash: 1 path`, of what the daemon writes into metadata; empty if it
+    is anything else."""
+    found = []
+    for each in told if isinstance(told, Sequence) else ():
+        if not isinstance(each, Mapping) or not isinstance(each.get("count"), int):
+            return ""
+        calls = each.get("calls", ())
+        tools = dict.fromkeys(str(call["tool"]) for call in calls if isinstance(call, Mapping))
+        found.append(f"{' or '.join(tools)}: {count(each['count'], 'path')}")
+    return "; ".join(found)
 
 
 def git(found: "GitState") -> str:

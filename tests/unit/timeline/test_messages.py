@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from hardsave.cli.render import messages
-from hardsave.cli.render.messages import Call, Message
+from hardsave.timeline import messages
+from hardsave.timeline.messages import Call, Message
 
 SHAPES: dict[str, tuple[Any, Message]] = {
     "a plain text": ("hello", Message("", "hello")),
