@@ -19,6 +19,7 @@ from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.daemon import spool
 from tests.integration.hooked import HOOK, PATIENT
 from tests.integration.test_run import LIMIT, Stage, stage
+from tests.unit.repositories import begin_repository
 
 __all__ = ["stage"]  # a fixture
 
@@ -267,8 +268,9 @@ def test_what_a_run_starts_in_another_project_is_saved_where_that_is_looked_for(
     """By a run of its own, and by the hooks of an agent."""
     other, third = stage.work.parent / "other", stage.work.parent / "third"
     nested = stage.work / "below" / "nested"
-    for folder in (other, third, nested / ".git"):
-        folder.mkdir(parents=True)
+    for folder in (other, third):
+        folder.mkdir()
+    begin_repository(nested)
     inner = _script(stage.work / "codex", _called("inner"))
     run = f"{sys.executable} -m hardsave run"
     outer = _script(
