@@ -95,9 +95,7 @@ def resume(
         if not _has_talk(source, found):
             if has_talked:
                 raise Unknown("no transcript of it was written, or it is gone")
-            where = place.workspace and os.path.realpath(place.workspace)
-            why = "nothing had been said yet"
-            return Resumption(agent.name, agent.resume_command(None), why=why, directory=where)
+            return _anew(agent, place.workspace)
         move = _move(source, found.lines, place.workspace)
         if is_whole and move is None:
             new = source.session
@@ -114,12 +112,25 @@ def resume(
     return Resumption(agent.name, agent.resume_command(new), new, _remark(found), where)
 
 
+def begin(left: Any, kept: Any, workspace: str | None) -> Resumption | None:
+    """How the agent of the conversation that was left begins another one, where a checkpoint has
+    none yet, as the first of a `hardsave run`; None if it has one, or anything else."""
+    agent = agent_of(left)
+    return None if agent is None or kept is not None else _anew(agent, workspace)
+
+
+def _anew(agent: AgentSpec, workspace: str | None) -> Resumption:
+    where = workspace and os.path.realpath(workspace)
+    why = "nothing had been said yet"
+    return Resumption(agent.name, agent.resume_command(None), why=why, directory=where)
+
+
 def taken_back(left: Any, kept: Any) -> str:
     """What a user said first behind a conversation that is kept, in the one that was left; empty if
-    that is another one, or nothing was said."""
-    if agent_of(left) is None or agent_of(kept) is None:
+    that is another one, or nothing was said. With nothing kept, what was said first of all."""
+    if agent_of(left) is None or (kept is not None and agent_of(kept) is None):
         return ""
-    before, now = left.get("messages") or (), kept.get("messages") or ()
+    before, now = left.get("messages") or (), (kept or {}).get("messages") or ()
     count = len(now)
     if len(before) <= count or (count and before[count - 1] != now[count - 1]):
         return ""

@@ -1,5 +1,6 @@
 """What an error means to a shell: an exit code, and a message in the words of the command line."""
 
+import re
 from collections.abc import Iterator
 from enum import IntEnum
 
@@ -37,6 +38,7 @@ _EXITS: tuple[tuple[type[HardsaveError], Exit], ...] = (
 _LONG = 120  # characters of a message that is not put in lines
 _LISTED = 3  # things that stand in lines of their own
 _WIDTH = 74
+_ITEM = re.compile(r"\S+( \(.*\))?( and [\d,]+ more)?")
 
 # What the library tells people who write Python, for people who type commands.
 WORDS = {
@@ -105,9 +107,11 @@ def in_lines(message: str) -> str:
 
 
 def _listed(part: str) -> list[str]:
-    """What it lists, if that is more than a few words can say."""
+    """What it lists, if that is more than a few words can say: names, each perhaps with a remark;
+    not the parts of a sentence."""
     items = part.partition(": ")[2].split(", ")
-    return items if len(items) >= _LISTED else []
+    is_list = len(items) >= _LISTED and all(map(_ITEM.fullmatch, items))
+    return items if is_list else []
 
 
 def _lines(part: str) -> Iterator[str]:

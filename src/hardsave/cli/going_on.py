@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hardsave.agents.spec import AgentSpec
 
 _SHOWN = 60  # characters of a prompt
+_BROUGHT_BACK = "goes on in the conversation that was brought back"
 
 
 def conversation_of(
@@ -48,8 +49,11 @@ def conversation_of(
         (each.metadata for each in line.ancestors(one.id)),
         one.created_at,
     )
-    if found is None or left is None:
+    if left is None:
         return found
+    found = found or conversation.begin(left.state, one.state, workspace)
+    if found is None:
+        return None
     _leave(left, found)
     return found._replace(prompt=conversation.taken_back(left.state, one.state))
 
@@ -77,21 +81,60 @@ class Inside(NamedTuple):
     pid: int
     restart: str  # where its `hardsave run` listens; empty if it cannot start it again
 
-    def leave(self) -> None:
-        """What the agent still says in its conversation is not to be saved: it is to be ended."""
+    def of_run(self, timeline: str) -> "Inside":
+        """The same; it is started again only if a command is about its own timeline."""
+        from hardsave.daemon import running_agents
+
+        run = running_agents.run_around(os.environ)
+        is_own = run is not None and run.timeline == timeline
+        return self if is_own else self._replace(restart="")
+
+
+class Leaving:
+    """While the head moves, nothing is saved of what the agent around this command still says, if
+    it is to be ended: its hooks may call at any moment. Only an agent that is started again stays
+    so: what its user says to one that goes on is saved."""
+
+    def __init__(self, around: Inside | None) -> None:
+        self._around = around if around and around.restart else None
+        self._left: tuple[str, tuple[int, int]] | None = None  # its session and its process
+
+    def __enter__(self) -> "Leaving":
         from hardsave.agents import sessions
         from hardsave.stores import processes
 
-        session, began = os.environ.get(self.agent.session_variable), processes.started(self.pid)
-        if self.restart and session and began:
-            sessions.leave(os.environ, session, (self.pid, began))
+        if self._around is not None:
+            session = os.environ.get(self._around.agent.session_variable)
+            began = processes.started(self._around.pid)
+            if session and began:
+                self._left = session, (self._around.pid, began)
+                sessions.leave(os.environ, *self._left)
+        return self
 
-    def stay(self) -> None:
-        """It is not, after all."""
+    def __exit__(self, *_: object) -> None:
         from hardsave.agents import sessions
 
-        if session := os.environ.get(self.agent.session_variable):
-            sessions.come_back(os.environ, session)
+        if self._left is not None:
+            sessions.come_back(os.environ, self._left[0])
+
+    def restarted(self, session: Session, back: "Resumption | None") -> bool:
+        """Let the `hardsave run` around this command end its agent and start it again, once this
+        process has ended; whether it does."""
+        if self._around is None or back is None:
+            return False
+        if back.command is not None and _is_taken(session, back, self._around):
+            self._left = None
+            return True
+        self._go_elsewhere(back)
+        return False
+
+    def _go_elsewhere(self, back: "Resumption") -> None:
+        """The agent stays, in a conversation that was left: until its user says more there."""
+        from hardsave.agents import sessions
+
+        if self._left is not None and self._left[0] != back.session:
+            sessions.leave(os.environ, self._left[0])
+            self._left = None
 
 
 def inside(session: Session) -> Inside | None:
@@ -118,20 +161,17 @@ def _has_terminal(session: Session) -> bool:
     return session.out.can_ask and session.out.is_terminal
 
 
-def restarted(session: Session, back: "Resumption | None", around: Inside | None) -> bool:
-    """Let the `hardsave run` around this command end its agent and start it again, once this
-    process has ended; whether it does."""
-    if around is None or not around.restart or back is None or back.command is None:
-        return False
+def _is_taken(session: Session, back: "Resumption", around: Inside) -> bool:
+    """Whether the `hardsave run` around this command ends its agent and starts it again."""
     from hardsave.daemon import restart
 
-    said = f"hardsave: {around.agent.program} goes on in the conversation that was brought back"
+    how = "begins anew" if back.session is None else _BROUGHT_BACK
+    said = f"hardsave: {around.agent.program} {how}"
     # It could not be edited any more where it is sent at once.
     prompt = back.prompt if around.agent.prefills else ""
     wanted = restart.Next(back.agent, back.session, prompt, back.directory, said)
     answer = restart.ask(around.restart, wanted)
     if isinstance(answer, str):
-        around.stay()
         session.out.say(f"{around.agent.program} cannot be started again here: {answer}")
         return False
     answer.detach()  # closed when this process ends: then all of this is done
@@ -145,6 +185,8 @@ def tell(session: Session, back: "Resumption | None") -> Exit | None:
         return None
     if back.command is None:
         session.out.say(f"the conversation was left as it is: {wording.shown(back.why)}")
+        if still_open := _open_agent(back):
+            session.out.say(f"{still_open} is still open and does not know of this")
         return Exit.FAILED
     if back.why:
         session.out.say(back.why)

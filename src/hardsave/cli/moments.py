@@ -183,6 +183,7 @@ def row(one: Checkpoint) -> Row:
         status=record.status,
         description=record.description,
         capture=record.snapshot,
+        state=None if agent_of(record.timeline) else record.root,
     )
     if kept is None:
         told = story.read(record.description, one.metadata) if record.description else row.told

@@ -20,7 +20,7 @@ from hardsave.cli.render import refs as shown
 from hardsave.cli.render import times
 from hardsave.cli.render.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
-from hardsave.timeline import refs, short_names, story
+from hardsave.timeline import refs, short_names
 from hardsave.timeline.short_names import Titled
 from hardsave.timeline.step_summary import SAFETY
 from hardsave.tuples import NamedTuple
@@ -250,6 +250,8 @@ class Session:
         with suppress(NotFound):
             first = self.vault.timeline(one.timeline).get(":1")
             if first.summary is None:
+                from hardsave.timeline import story  # most summaries were kept
+
                 return story.read(first.description, first.metadata).prompt
         return ""
 

@@ -65,6 +65,7 @@ class Row(NamedTuple):
     files: Counts | None = None
     paths: tuple[str, ...] = ()
     capture: bytes | None = None  # equal ones have the same files
+    state: bytes | None = None  # equal ones have the same state; None of an agent's conversation
     outside: tuple[str, ...] = ()  # what its call did beyond the files of this machine
     not_captured: int = 0
     lost: str = ""
@@ -432,7 +433,14 @@ def _step_of(row: Row, branch: _Branch) -> list[Row] | None:
     if told.phase == "after":  # several calls that have ended together
         return last if any(each.told.call for each in last) else None
     is_end = told.phase == "end" and not row.is_counted
-    return last if is_end or not row.has_news else None
+    return last if is_end or not (row.has_news or _tells_more(row, last[-1])) else None
+
+
+def _tells_more(row: Row, last: Row) -> bool:
+    """Whether a program has saved another state, or says something else of it. What a program saves
+    need not be messages and files; hooks and the daemon save for what is new in these alone."""
+    is_other = row.state != last.state or row.description not in ("", last.description)
+    return row.told.phase == "" and is_other
 
 
 def _saved_before(row: Row, branch: _Branch) -> list[Row] | None:

@@ -6,14 +6,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import hardsave
 from hardsave.agents import sessions
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
+from hardsave.cli import going_on
 from hardsave.cli.errors import Exit
 from hardsave.daemon import restart, running_agents, save
+from hardsave.errors import Unavailable
 from hardsave.stores import processes
 from tests.unit.cli.conftest import Run
 
@@ -232,7 +235,95 @@ def test_where_the_run_around_an_agent_is_gone_its_user_is_told_what_to_do(
     assert ran.code == Exit.DONE
     assert "claude cannot be started again here" in ran.err
     assert "go on with: claude --resume " in ran.err
+    assert sessions.left(os.environ, "s-1") == sessions.Left(None), "until its user says more"
+
+
+@pytest.fixture
+def begun(run: Run, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run in which a checkpoint was saved before anything was said."""
+    assert run("save", "--timeline", "t").code == Exit.DONE
+    monkeypatch.setenv("HARDSAVE_TIMELINE", "t")
+    return Path(request.getfixturevalue("transcript"))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[restart.Next]:
+    """What the run around this agent was asked to start; it takes it all."""
+    found: list[restart.Next] = []
+
+    def taken(path: str, wanted: restart.Next) -> SimpleNamespace:
+        found.append(wanted)
+        return SimpleNamespace(detach=lambda: None)
+
+    monkeypatch.setattr(restart, "ask", taken)
+    monkeypatch.setattr(running_agents, "agent_above", lambda: (CLAUDE_CODE, os.getpid()))
+    monkeypatch.setenv(restart.VARIABLE, "run.sock")
+    monkeypatch.setenv(running_agents.RUN_VARIABLE, f"{os.getpid()}:t")
+    monkeypatch.setenv(CLAUDE_CODE.session_variable, "s-1")
+    return found
+
+
+def test_before_anything_was_said_the_agent_of_a_run_begins_anew(
+    run: Run, begun: Path, asked: list[restart.Next], project: Path
+) -> None:
+    ran = run("rewind", ":1")
+    assert ran.code == Exit.DONE
+    (wanted,) = asked
+    assert wanted == restart.Next(
+        CLAUDE_CODE.name, None, "one", str(project.resolve()), "hardsave: claude begins anew"
+    )
+    assert (project / "a.txt").read_text() != "1\n"
+    before = head(run)
+    called(begun, "Stop")
+    assert head(run) == before, "it is about to be ended"
+
+
+@pytest.mark.parametrize("ref", [":1", "@~1"])
+def test_an_agent_that_is_not_started_again_is_saved_when_its_user_says_more(
+    run: Run,
+    begun: Path,
+    asked: list[restart.Next],
+    monkeypatch: pytest.MonkeyPatch,
+    ref: str,
+) -> None:
+    monkeypatch.setattr(restart, "ask", lambda *_: "gone")
+    ran = run("rewind", ref)
+    assert "claude cannot be started again here: gone" in ran.err
+    before = head(run)
+    called(begun, "UserPromptSubmit")
+    assert head(run) != before
+
+
+def test_a_conversation_that_cannot_be_brought_back_is_saved_on(
+    run: Run, begun: Path, asked: list[restart.Next]
+) -> None:
+    begun.write_text("{}\n")
+    ran = run("rewind", "@~1")
+    assert "the conversation was left as it is" in ran.err
+    assert not asked
+    found = sessions.left(os.environ, "s-1")
+    assert found is None or found.process is None
+
+
+def test_an_interrupted_rewind_leaves_no_conversation(
+    run: Run, begun: Path, asked: list[restart.Next], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(going_on, "conversation_of", fail)
+    assert run("rewind", "@~1").code != Exit.DONE
     assert sessions.left(os.environ, "s-1") is None
+
+
+def test_from_elsewhere_an_agent_that_is_open_is_named_where_nothing_had_been_said(
+    run: Run, begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    still_open = [running_agents.OpenAgent("claude", 7)]
+    monkeypatch.setattr(running_agents, "open_agents", lambda *_: still_open)
+    ran = run("rewind", ":1", "--yes")
+    said = "claude (pid 7) is still open and does not know of this: quit it, then type: claude\n"
+    assert said in ran.err
 
 
 def test_a_fork_has_the_conversation_in_its_own_directory(

@@ -54,6 +54,7 @@ def test_a_wide_terminal_is_used() -> None:
             st.text("aé/漢", min_size=1, max_size=90),
             st.integers(0, 10**7),
             st.integers(0, 10**7),
+            st.sampled_from(("", "binary", "too long to compare")),
         ),
         min_size=1,
         max_size=6,

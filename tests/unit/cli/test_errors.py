@@ -57,7 +57,8 @@ def test_a_long_message_is_told_in_lines_with_each_hint_on_its_own() -> None:
         "--mine does one",
         "--all both",
     ]
-    for whole in ("a: b, c, d; e", f"there is no {'x' * 200}; see: 'hardsave log'"):
+    prose = f"{'x' * 200}.yaml:1: store is a URL, or the path of its file, not 'x.db', or none"
+    for whole in ("a: b, c, d; e", f"there is no {'x' * 200}; see: 'hardsave log'", prose):
         assert errors.in_lines(whole) == whole
 
 

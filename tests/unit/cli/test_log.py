@@ -300,3 +300,17 @@ def shown(width: int, lines: Callable[[Session], list[Text]]) -> list[str]:
 
 def _plain(line: str) -> str:
     return Text.from_ansi(line).plain
+
+
+def test_each_state_that_a_program_saves_is_a_row(run: Run, project: Path) -> None:
+    with hardsave.open() as vault:
+        line = vault.timeline("agent")
+        for number, status in enumerate(("running", "testing", "passed")):
+            line.save({"plan": number}, workspace=".", description=f"step {number}", status=status)
+        line.save({"plan": 2}, workspace=".", description="once more", status="passed")
+        vault.timeline("plain").save({"n": 1}, workspace=".")
+        vault.timeline("plain").append({"n": 2}, workspace=".")
+    told = run("log", "--timeline", "agent").out
+    assert [f"step {number}" in told for number in range(3)] == [True] * 3
+    assert "once more" in told
+    assert len(run("log", "--timeline", "plain").out.splitlines()) == 2

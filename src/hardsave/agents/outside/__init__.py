@@ -10,6 +10,8 @@ shell       a shell's text as the commands in it
 wrappers    the command behind `sudo`, `timeout 5`, `env A=b`
 programs    which commands have effects: a table of programs and their verbs
 requests    programs that say it in other ways: curl, ssh, psql, aws
+
+Patterns are compiled where they are first used: a hook that works alone pays for all that it loads.
 """
 
 import re
@@ -71,15 +73,15 @@ _READS = wrappers.words_of(
     " inspect resolve think preview validate explain ask analyze analyse summarize status"
     " snapshot screenshot navigate wait diff compare download"
 )
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+"
 
 
 def _of_server(tool_name: str) -> Iterator[str]:
     """What it did is known to the server alone: all but what is named as reading counts. Servers
     about the files here and those without effects do not."""
     server, _, tool = tool_name.removeprefix(_MCP).partition("__")
-    words = [each.lower() for each in _WORD.findall(tool)]
-    own = {each.lower() for each in _WORD.findall(server)}
+    words = [each.lower() for each in re.findall(_WORD, tool)]
+    own = {each.lower() for each in re.findall(_WORD, server)}
     verb = next((each for each in words if each not in own), "")
     if tool and server.lower() not in _LOCAL and verb not in _READS:
         yield f"{server} {tool}"

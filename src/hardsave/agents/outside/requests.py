@@ -20,7 +20,7 @@ _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _CURL_VALUES = "AbcCdDeEFhHKmoPQrtTuUwxXyYz"  # short options with a value
 _CURL_DATA = ("--data", "--form", "--json", "--upload-file")
 _WGET_DATA = ("--post-data", "--post-file", "--body-data", "--body-file")
-_ITEM = re.compile(r"[\w.\-\[\]]+(:=|=(?!=)|@)")  # of a form or a document: a=b, a:=1, a@file
+_ITEM = r"[\w.\-\[\]]+(:=|=(?!=)|@)"  # of a form or a document: a=b, a:=1, a@file
 
 
 def _curl(program: str, given: Sequence[str]) -> str:
@@ -66,7 +66,7 @@ def _httpie(program: str, given: Sequence[str]) -> str:
     plain = [each for each in given if not each.startswith("-")]
     if plain and plain[0].isalpha() and plain[0].isupper():
         return _request(program, plain[0], "".join(plain[1:2]))
-    has_data = any(_ITEM.match(each) for each in plain[1:])
+    has_data = any(re.match(_ITEM, each) for each in plain[1:])
     return _request(program, "POST" if has_data else "", "".join(plain[:1]))
 
 
@@ -108,7 +108,7 @@ def _value(given: Sequence[str], *names: str) -> str:
 
 _SSH_VALUES = frozenset(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw")
 _COPY_VALUES = words_of("-e --rsh -P -i -F -o -c -S -l -J --exclude --include --filter")
-_REMOTE = re.compile(r"(?:[a-z]+://)?([\w.\-]+@)?(?P<host>[\w.\-]+):")
+_REMOTE = r"(?:[a-z]+://)?([\w.\-]+@)?(?P<host>[\w.\-]+):"
 
 
 def _ssh(program: str, given: Sequence[str]) -> str:
@@ -125,7 +125,7 @@ def _copy(program: str, given: Sequence[str]) -> str:
     while rest:
         plain.append(rest[0])
         rest = after_options(rest[1:], _COPY_VALUES)
-    to = _REMOTE.match(plain[-1]) if len(plain) > 1 else None
+    to = re.match(_REMOTE, plain[-1]) if len(plain) > 1 else None
     return "" if to is None else f"{program} {to['host']}"
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 LONGEST = 20_000  # characters that are looked at; what follows is the content of a file
 _PLAIN = re.compile(r"[^\s'\"\\$`#;&|()<>]+")
-_QUOTED = re.compile(r'[^"\\$`]+')
-_HERE = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<word>'[^'\n]*'|\"[^\"\n]*\"|\\?[^\s;&|()<>]+)")
+_QUOTED = r'[^"\\$`]+'
+_HERE = r"<<(?P<dash>-?)[ \t]*(?P<word>'[^'\n]*'|\"[^\"\n]*\"|\\?[^\s;&|()<>]+)"
 _NESTS = {"(": 1, ")": -1}
-_REDIRECTION = re.compile(r"<<<|&>>?|[<>]+[&|]?")
+_REDIRECTION = r"<<<|&>>?|[<>]+[&|]?"
 
 
 class Command:
@@ -100,7 +100,7 @@ class _Reader:
             self._add(self._text[self._at + 1 : self._at + 2])
             self._at += 2
         else:
-            self._take(_QUOTED)
+            self._take(re.compile(_QUOTED))
 
     def _outside_quotes(self, character: str) -> None:
         if character.isspace():
@@ -143,13 +143,13 @@ class _Reader:
         if level.word is not None and level.word.isdigit():
             level.word = None  # 2>: the number of a descriptor
         self._end_word()
-        here = _HERE.match(self._text, self._at)
+        here = re.compile(_HERE).match(self._text, self._at)
         if here is not None and not self._text.startswith("<<<", self._at):
             word = here["word"].lstrip("\\").strip("'\"")
             self._awaited.append((level.command, word, here["dash"] == "-"))
             self._at = here.end()
             return
-        found = _REDIRECTION.match(self._text, self._at)
+        found = re.compile(_REDIRECTION).match(self._text, self._at)
         assert found is not None  # the text is at < or > or &>
         self._at = found.end()
         level.is_redirected = not self._text.startswith("(", self._at)  # <(…) holds a command

@@ -12,8 +12,8 @@ def words_of(text: str) -> frozenset[str]:
 
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "fish"})
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "time"})
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_PYTHON = re.compile(r"python[0-9.]*")
+_ASSIGNMENT = r"[A-Za-z_]\w*\+?="
+_PYTHON = r"python[0-9.]*"
 _RUNNERS = {("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("pdm", "run"), ("hatch", "run")}
 _RUNNER_VALUES = frozenset({"--with", "--extra", "--group", "--python", "-p"})
 _VALUES: dict[str, frozenset[str]] = {
@@ -50,7 +50,7 @@ def unwrapped(words: Sequence[str]) -> Sequence[str]:
 def _without_first(words: Sequence[str]) -> Sequence[str] | None:
     """What the first word runs; None if it is the command itself."""
     first, program = words[0], basename(words[0])
-    if first in _KEYWORDS or _ASSIGNMENT.match(first):
+    if first in _KEYWORDS or ("=" in first and re.match(_ASSIGNMENT, first)):
         return words[1:]
     if program == "command" and words[1:2] in (["-v"], ["-V"]):
         return ()  # it says where a command is
@@ -58,7 +58,7 @@ def _without_first(words: Sequence[str]) -> Sequence[str] | None:
         return after_options(words[1:], _VALUES[program])[_ARGUMENTS.get(program, 0) :]
     if (program, *words[1:2]) in _RUNNERS:
         return after_options(words[2:], _RUNNER_VALUES)
-    if _PYTHON.fullmatch(program) and words[1:2] == ["-m"]:
+    if words[1:2] == ["-m"] and re.fullmatch(_PYTHON, program):
         return words[2:]  # a module is called as its program: pip, twine
     return None
 

@@ -108,7 +108,7 @@ def rewind(
     if plan.files and whose:
         session.out.say(whose)
     if not options.does_something(plan):
-        around = None if dry_run else _of_same_run(around, line)
+        around = None if dry_run or around is None else around.of_run(line.name)
         return _only_conversation(session, plan, options, around, dry_run=dry_run, resume=resume)
     if dry_run:
         _answer(session, plan, options, dry_run=True, is_plan=True)
@@ -119,20 +119,19 @@ def rewind(
             *_missing_repository(plan),
             *_newer_files(session, plan, options),
         )
-    around = _of_same_run(around, line)
+    around = None if around is None else around.of_run(line.name)
     if not yes and not _is_agreed(session, plan, options, around):
         return _nothing_done(session)
-    with (
-        _leaving(around, options),
-        _explain_interruption(session, plan),
-        session.out.busy("rewinding"),
-    ):
-        done = line.rewind(target.id, **options.asked())
-    back = _conversation(session, done, options)
-    _answer(session, done, options, dry_run=False, back=back)
-    session.hint_undo(line.name)
-    failed = tell_what_failed(session, plan.files, done.files)
-    return _go_on(session, back, line.name, failed, around, at_once=resume)
+    with going_on.Leaving(around if _is_of_conversation(options) else None) as leaving:
+        with _explain_interruption(session, plan), session.out.busy("rewinding"):
+            done = line.rewind(target.id, **options.asked())
+        back = _conversation(session, done, options)
+        _answer(session, done, options, dry_run=False, back=back)
+        session.hint_undo(line.name)
+        failed = tell_what_failed(session, plan.files, done.files)
+        if failed is None and leaving.restarted(session, back):
+            return None
+    return _go_on(session, back, line.name, failed, at_once=resume)
 
 
 def _go_on(
@@ -140,13 +139,10 @@ def _go_on(
     back: "Resumption | None",
     timeline: str,
     failed: Exit | None,
-    around: going_on.Inside | None,
     *,
     at_once: bool,
 ) -> Exit | None:
-    """Say how to go on with the agent; where nothing failed, offer it, or let it be started."""
-    if failed is None and going_on.restarted(session, back, around):
-        return None
+    """Say how to go on with the agent; where nothing failed, offer it."""
     failed = going_on.tell(session, back) or failed
     if failed is None:
         going_on.offer(session, back, timeline, at_once=at_once)
@@ -182,16 +178,18 @@ def _only_conversation(
 ) -> Exit | None:
     """An agent that was killed may have said more than it saved: all else is there already, and
     its conversation still has to be cut. There is no question: what is there is not touched."""
-    with _leaving(around, options):
+    with going_on.Leaving(around if _is_of_conversation(options) else None) as leaving:
         back = None if dry_run else _conversation(session, plan, options)
-    _answer(session, plan, options, dry_run=dry_run, is_plan=back is None, back=back)
-    is_there = plan.files is None or not plan.files.kept
-    much = "nothing to do" if back is None else "nothing else to do"
-    session.out.say(f"{much}{': it is all there already' if is_there else ''}")
-    if dry_run:
-        return going_on.tell(session, back)
-    failed = tell_what_failed(session, plan.files, plan.files)
-    return _go_on(session, back, plan.timeline, failed, around, at_once=resume)
+        _answer(session, plan, options, dry_run=dry_run, is_plan=back is None, back=back)
+        is_there = plan.files is None or not plan.files.kept
+        much = "nothing to do" if back is None else "nothing else to do"
+        session.out.say(f"{much}{': it is all there already' if is_there else ''}")
+        if dry_run:
+            return None
+        failed = tell_what_failed(session, plan.files, plan.files)
+        if failed is None and leaving.restarted(session, back):
+            return None
+    return _go_on(session, back, plan.timeline, failed, at_once=resume)
 
 
 def _still_writing(session: Session, files: "FileChanges") -> Iterator[str]:
@@ -237,11 +235,15 @@ def _conversation(session: Session, done: Rewind, options: RewindOptions) -> "Re
     """
     where = going_on.workspace_of(session, done.target)
     is_elsewhere = options.into is not None and options.into != where
-    if options.what == "files" or options.paths is not None or is_elsewhere:
+    if not _is_of_conversation(options) or is_elsewhere:
         return None
     return going_on.conversation_of(
         session, done.target, done.timeline, workspace=where, left=done.before
     )
+
+
+def _is_of_conversation(options: RewindOptions) -> bool:
+    return options.what != "files" and options.paths is None
 
 
 def tell_what_failed(
@@ -316,29 +318,6 @@ def _inside(roots: Sequence[str], path: str) -> str:
 
 
 # Inside of an agent
-
-
-def _of_same_run(around: going_on.Inside | None, line: Timeline) -> going_on.Inside | None:
-    """The agent around this command; it is started again only if this is about its own timeline."""
-    from hardsave.daemon import running_agents
-
-    run = running_agents.run_around(os.environ)
-    is_own = run is not None and run.timeline == line.name
-    return around if around is None or is_own else around._replace(restart="")
-
-
-@contextmanager
-def _leaving(around: going_on.Inside | None, options: RewindOptions) -> Iterator[None]:
-    """Before the head is moved: hooks of the agent that is to be ended may call at any moment."""
-    if around is None or options.what == "files" or options.paths is not None:
-        yield
-        return
-    around.leave()
-    try:
-        yield
-    except BaseException:
-        around.stay()
-        raise
 
 
 def _list_refs(session: Session) -> None:

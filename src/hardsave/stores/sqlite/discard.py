@@ -12,36 +12,15 @@ from typing import Any
 import apsw
 
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import packs, pins, schema
+from hardsave.stores.sqlite import packs, pins
+from hardsave.stores.sqlite.ahead import Ahead
 from hardsave.stores.sqlite.changes import note
 from hardsave.stores.sqlite.collect import swept_once_more, unindex
 from hardsave.stores.sqlite.index import bounds
 from hardsave.stores.sqlite.marking import Refs
-from hardsave.tuples import NamedTuple
 
-MOST_OBJECTS = 1_000_000  # that are kept in mind for a pin
 STEP_PACKS = 500  # removed in one transaction
 MOST_BYTES = 64 << 20  # committed by others meanwhile: to look into more would take too long
-
-
-class Ahead(NamedTuple):
-    """What was put under one pin, and the newest pack and commit from before that."""
-
-    pack: int
-    number: int
-    objects: set[Hash]
-
-    @property
-    def is_all(self) -> bool:
-        """Whether all of it is known: a huge import is left to the next gc."""
-        return len(self.objects) < MOST_OBJECTS
-
-
-def begin(connection: apsw.Connection, user: int) -> Ahead:
-    """To be called before the first objects are put."""
-    sql = "SELECT max(id) FROM packs WHERE id > ? AND id < ?"
-    pack: Any = connection.execute(sql, bounds(user)).get if user >= 0 else None
-    return Ahead(int(pack or 0), schema.last_number(connection), set())
 
 
 class Discard:

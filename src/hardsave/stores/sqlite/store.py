@@ -18,12 +18,12 @@ from hardsave.objects.records import (
 from hardsave.stores.base import Batch, Collected, Durability, Report, Stats
 from hardsave.stores.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
-from hardsave.stores.sqlite import backup, discard, drafts, ledger, opened, packs, pins, room
+from hardsave.stores.sqlite import ahead, backup, drafts, ledger, opened, packs, pins, room
+from hardsave.stores.sqlite.ahead import Ahead
 from hardsave.stores.sqlite.checking import backup_faults, index_faults
 from hardsave.stores.sqlite.connection import at_one_moment, connect, real_path, translated
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.cramped import Cramped
-from hardsave.stores.sqlite.discard import Ahead, Discard
 from hardsave.stores.sqlite.finding import Finder
 from hardsave.stores.sqlite.gate import Gate
 from hardsave.stores.sqlite.housekeeping import Access, Housekeeper
@@ -226,7 +226,7 @@ class SqliteStore(Questions):
     def _note_ahead(self, user: str | None, pin: bytes, objects: Collection[Hash]) -> None:
         if pin not in self._ahead:
             with self._reading() as connection:
-                self._ahead[pin] = discard.begin(connection, self._user(user, connection))
+                self._ahead[pin] = ahead.begin(connection, self._user(user, connection))
         if self._ahead[pin].is_all:
             self._ahead[pin].objects.update(objects)
 
@@ -238,9 +238,11 @@ class SqliteStore(Questions):
         given_up: Callable[[bytes], Collection[Hash]] | None = None,
     ) -> None:
         held = pins.ours(pin)
-        ahead = self._ahead.pop(held, None)
-        if given_up is not None and ahead is not None and ahead.is_all:
-            self._housekeeper.discard(Discard(self._user(user), held, ahead, given_up))
+        put = self._ahead.pop(held, None)
+        if given_up is not None and put is not None and put.is_all:
+            from hardsave.stores.sqlite.discard import Discard  # few saves are given up
+
+            self._housekeeper.discard(Discard(self._user(user), held, put, given_up))
         else:
             with self._writing() as writer:
                 writer.apply(lambda connection: pins.give_back(connection, held))
