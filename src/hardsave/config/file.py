@@ -66,7 +66,7 @@ class _Key(NamedTuple):
     """A key: the setting that it stands for, and what is wrong with a value, if anything."""
 
     setting: str
-    objection: Callable[[Any], str]
+    objection: Callable[[Any], str]  # what a value should be; of a list, what an item does wrong
     needs_trust: bool = True
     is_list: bool = False
 
@@ -91,15 +91,23 @@ def _file_name(value: Any) -> str:
     return "" if is_one else "the name of a file, without folders: letters, digits and ._-"
 
 
-def _patterns(value: Any) -> str:
-    is_one = isinstance(value, tuple) and 0 < len(value) <= _MOST_PATTERNS
-    is_one = is_one and all(isinstance(each, str) and _is_inside(each) for each in value)
-    return "" if is_one else "a list of names and patterns, seen from the workspace: [.env, '*.db']"
+def _pattern(value: Any) -> str:
+    """What is wrong with one of them, to be read behind it."""
+    if not isinstance(value, str):
+        return "is no text"
+    parts = value.rstrip("/").split("/")
+    if parts == ["*"]:
+        return "would be every file, with all that is ignored"
+    if value.startswith("/"):
+        return f"begins with '/': {_INSIDE}"
+    odd: list[str] = [each for each in (".", "..") if each in parts]
+    odd += [each for each in ("//", "\0") if each in value]
+    if odd:
+        return f"has {odd[0]!r} in it: {_INSIDE}"
+    return "" if value else "is empty"
 
 
-def _is_inside(pattern: str) -> bool:
-    parts = pattern.rstrip("/").split("/")
-    return "\0" not in pattern and not {"", ".", ".."} & {*parts} and parts != ["*"]
+_INSIDE = "each is a name or a pattern of files inside of the workspace, seen from its top"
 
 
 def _store(value: Any) -> str:
@@ -113,7 +121,7 @@ _KEEP = _Key("keep_completed", _number(0, 1_000_000))  # forgotten work runs aga
 SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
     (): {
         "store": _Key("store", _store),
-        "include": _Key("include", _patterns, is_list=True),  # what is secret leaves the project
+        "include": _Key("include", _pattern, is_list=True),  # what is secret leaves the project
     },
     ("tasks",): {
         "profile": _Key("profile", _one_of(*PROFILES)),
@@ -210,19 +218,28 @@ def _pairs(
 
 
 def _set(key: _Key, node: "yaml.Node", where: str, found: Found) -> None:
-    import yaml
-
-    value: Any = None
-    if not key.is_list:
-        value = _plain(node, where)
-    elif isinstance(node, yaml.SequenceNode):
-        value = tuple(_plain(each, where) for each in node.value)
-    wanted = key.objection(value)
+    value = _items(key, node, where) if key.is_list else _plain(node, where)
+    wanted = "" if key.is_list else key.objection(value)
     if wanted:
         raise Misuse(f"{where} is {wanted}, not {_briefly(node)}")
     if key.setting in found:
         raise Misuse(f"{where} says again what another key has said")
     found[key.setting] = Said(value, where, key.needs_trust)
+
+
+def _items(key: _Key, node: "yaml.Node", where: str) -> tuple[Any, ...]:
+    import yaml
+
+    wanted = f"{where} is a list of names and patterns, seen from the workspace: [.env, '*.db']"
+    if not isinstance(node, yaml.SequenceNode):
+        raise Misuse(f"{wanted}, not {_briefly(node)}")
+    if not 0 < len(node.value) <= _MOST_PATTERNS:
+        raise Misuse(f"{wanted}, not one of {len(node.value):,}: at most {_MOST_PATTERNS}")
+    items = tuple(_plain(each, where) for each in node.value)
+    for each, item in zip(node.value, items, strict=True):
+        if why := key.objection(item):
+            raise Misuse(f"{where}: {_briefly(each)} {why}")
+    return items
 
 
 def _plain(node: "yaml.Node", where: str) -> Any:

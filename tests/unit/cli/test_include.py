@@ -52,10 +52,22 @@ def test_a_projects_file_includes_nothing_before_it_is_trusted(ignoring: Path, r
 
 
 @pytest.mark.parametrize(
-    "value", [".env", "[]", "[/etc/passwd]", "[../other]", "[[.env]]", "['*']"]
+    ("value", "why"),
+    [
+        (".env", "include is a list of names and patterns, .*, not '.env'"),
+        ("[]", "include is a list of names and patterns, .*, not one of 0"),
+        (f"[{'a, ' * 101}]", "not one of 101: at most 100"),
+        ("[.env, ../other]", r"include: '../other' has '\.\.' in it: .* inside of the workspace"),
+        ("[/etc/passwd]", "include: '/etc/passwd' begins with '/'"),
+        ("[a//b]", "include: 'a//b' has '//' in it"),
+        ("['']", "include: '' is empty"),
+        ("[3]", "include: '3' is no text"),
+        ("[[.env]]", "include: a sequence is no text"),
+        ("['*']", r"include: '\*' would be every file"),
+    ],
 )
-def test_patterns_that_cannot_be_are_refused(value: str) -> None:
-    with pytest.raises(Misuse, match="include is a list of names and patterns"):
+def test_patterns_that_cannot_be_are_refused_with_the_reason(value: str, why: str) -> None:
+    with pytest.raises(Misuse, match=f"config.yaml:1: .*{why}"):
         file.read(f"include: {value}\n", "config.yaml")
 
 

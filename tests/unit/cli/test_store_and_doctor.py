@@ -5,10 +5,12 @@ import os
 import sys
 from pathlib import Path
 
+import apsw
 import pytest
 
 import hardsave
 from hardsave.cli.doctor import findings
+from hardsave.stores.sqlite import connection
 from hardsave.workspace.watch import inotify
 from tests.unit.cli.conftest import Run
 from tests.unit.repositories import begin_repository
@@ -208,6 +210,16 @@ def test_doctor_warns_of_a_store_that_an_agent_can_reach(run: Run, project: Path
 )
 def test_a_full_disk_is_told(free: int, level: str) -> None:
     assert findings.disk("disk", free).level == level
+
+
+@pytest.mark.parametrize(("free", "why"), [(0, "no space left for"), (1 << 30, "the disk fails")])
+def test_an_error_of_a_full_disk_says_that_it_is_full(
+    free: int, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "free_bytes", lambda path: free)
+    told = str(connection.translated(apsw.IOError("disk I/O error"), str(tmp_path / "a.db")))
+    assert told.startswith(why)
+    assert "(disk I/O error)" in told
 
 
 def test_what_needs_room_itself_is_no_remedy_for_a_full_disk() -> None:

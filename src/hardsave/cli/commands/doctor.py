@@ -1,5 +1,6 @@
 """`hardsave doctor`: checks each part by itself, and says what to do about it."""
 
+import errno
 import os
 import shutil
 import sys
@@ -65,7 +66,10 @@ def _checked(what: str, check: "Check", session: Session) -> Finding:
             remedy = "hardsave store verify, then hardsave store repair if that says the same"
         return Finding(what, "failure", said, remedy)
     except OSError as error:
-        return Finding(what, "failure", str(error), "see whether the disk and its rights are well")
+        remedy = "see whether the disk and its rights are well"
+        if error.errno == errno.ENOSPC:
+            remedy = "make room on the disk, then look again"
+        return Finding(what, "failure", str(error), remedy)
 
 
 # Looking

@@ -215,6 +215,7 @@ def free_bytes(path: str) -> int:
 
 
 _WAL_HEADER, _FRAME_HEADER = 32, 24
+_INDEX_BYTES = 32 * 1024  # one part of it
 
 
 @contextlib.contextmanager
@@ -239,11 +240,21 @@ def translated(error: apsw.Error, path: str) -> HardsaveError:
         return Unavailable(f"{path} is locked by another program ({error}); close it and repeat")
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
         return Unavailable(f"{path} cannot be opened for writing ({error}); free it, then repeat")
+    if isinstance(error, apsw.IOError) and _is_full(path):
+        return Unavailable(f"no space left for {path} ({error}); free some and repeat")
     if isinstance(error, apsw.IOError):
         return Unavailable(f"the disk fails under {path} ({error}); see to it, then repeat")
     if isinstance(error, apsw.ConnectionClosedError):
         return Misuse("this store is closed; open it again")
     return Unavailable(f"SQLite cannot use {path}: {error}")
+
+
+def _is_full(path: str) -> bool:
+    """Whether there is no room for the index of a WAL: SQLite calls that an I/O error."""
+    try:
+        return free_bytes(path) < _INDEX_BYTES
+    except OSError:  # no file, or none that can be looked at
+        return False
 
 
 def is_failing(error: Exception) -> bool:
