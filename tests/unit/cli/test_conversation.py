@@ -201,6 +201,29 @@ def test_the_end_of_the_session_that_was_left_does_not_move_the_head_back(
     assert head(run) not in (target, said_more)
 
 
+def test_the_rest_of_the_turn_in_which_a_session_was_left_does_not_move_the_head_back(
+    run: Run, transcript: Path, project: Path
+) -> None:
+    """Files that it changes are saved all the same, beside the conversation of the head."""
+    target = run("rewind", "@~1", "--yes", "--json").data["target"]["id"]
+    for event in ("PostToolUse", "PostToolBatch", "Stop"):
+        called(transcript, event)
+    assert head(run) == target
+    (project / "a.txt").write_text("2\n")
+    called(transcript, "Stop")
+    assert head(run) != target
+    with hardsave.open() as vault:
+        saved = vault.get(head(run))
+        assert [each["content"] for each in saved.state["messages"]] == ["one"]
+        assert saved.files is not None
+        assert saved.files.read("a.txt") == b"2\n"
+    assert "two" not in transcript.with_name(f"{resumed(run)}.jsonl").read_text()
+
+
+def resumed(run: Run) -> str:
+    return str(run("rewind", "@", "--json").data["conversation"]["session"])
+
+
 def test_an_agent_that_is_about_to_be_ended_saves_nothing_of_what_it_still_says(
     run: Run, transcript: Path
 ) -> None:
