@@ -301,6 +301,28 @@ def test_before_anything_was_said_the_agent_of_a_run_begins_anew(
     assert head(run) == before, "it is about to be ended"
 
 
+def test_undo_and_redo_inside_of_a_run_start_the_agent_again(
+    run: Run, begun: Path, asked: list[restart.Next]
+) -> None:
+    for typed in (("rewind", ":1"), ("undo",), ("redo",)):
+        assert run(*typed).code == Exit.DONE
+    assert [(each.session, each.prompt) for each in asked] == [
+        (None, "one"),
+        ("s-1", ""),
+        (None, "one"),
+    ]
+
+
+def test_an_undo_that_is_not_about_a_conversation_leaves_none(
+    run: Run, begun: Path, asked: list[restart.Next]
+) -> None:
+    assert run("rewind", ":1", "--files", "--yes").code == Exit.DONE
+    assert run("fork", ":1", "--name", "other").code == Exit.DONE
+    assert run("undo", "--timeline", "other").code == Exit.DONE
+    assert not asked
+    assert sessions.left(os.environ, "s-1") is None
+
+
 @pytest.mark.parametrize("ref", [":1", "@~1"])
 def test_an_agent_that_is_not_started_again_is_saved_when_its_user_says_more(
     run: Run,
