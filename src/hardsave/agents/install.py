@@ -102,8 +102,9 @@ def plan_command(agent: AgentSpec, environment: Mapping[str, str], *, undo: bool
 
 def command_file(agent: AgentSpec, environment: Mapping[str, str]) -> Path | None:
     """Where it is, or would be; None if the agent has none, or has never been here."""
-    folder = agent.home(environment)
-    return folder / agent.command_file if agent.command_file and folder.is_dir() else None
+    if not agent.command_file or settings_file(agent, environment, None) is None:
+        return None
+    return agent.home(environment) / agent.command_file
 
 
 def _is_our_command(data: bytes) -> bool:

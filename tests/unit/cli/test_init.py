@@ -141,6 +141,19 @@ def test_an_agent_that_was_never_started_finds_its_hooks_when_it_is(
     ran = run("init", "--yes")
     assert (ran.code, f"installed in {settings}" in ran.out) == (Exit.DONE, True)
     assert "hardsave" in settings.read_text()
+    assert (settings.parent / CLAUDE_CODE.command_file).exists()
+    assert run("init", "--undo", "--yes").code == Exit.DONE
+    assert not (settings.parent / CLAUDE_CODE.command_file).exists()
+
+
+def test_settings_of_one_long_line_are_shown_where_they_change(run: Run, settings: Path) -> None:
+    settings.write_text(json.dumps({"env": {"A": "a" * 1500, "B": "b" * 1500}}))
+    shown = run("init", "--yes").err
+    assert max(map(len, shown.splitlines())) < 300
+    (added,) = (line for line in shown.splitlines() if line.startswith("+…"))
+    assert "UserPromptSubmit" in added
+    assert "characters in all" in added
+    assert len(run("init", "--undo", "--yes", "--json").data[0]["diff"]) > 6000, "programs read all"
 
 
 def test_settings_that_were_changed_meanwhile_are_not_overwritten(settings: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,98 @@ def test_what_was_said_to_claude_code_is_found_in_the_new_directory(
     found = [json.loads(line) for line in (new / f"{session}.jsonl").read_text().splitlines()]
     assert [line.get("cwd") for line in found] == [str(moved / "src"), None]
     assert (old / f"{session}.jsonl").read_text() == text
+
+
+SESSION = "0b0c0d0e-0000-4000-8000-000000000001"
+
+
+class Claude:
+    """What Claude Code keeps of a session that is gone on with in one directory, then another."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def kept(self, directory: Path, name: str = f"{SESSION}.jsonl") -> Path:
+        place = "".join(c if c.isalnum() else "-" for c in str(directory))
+        return self.folder / "projects" / place / name
+
+    def say(self, directory: Path, text: str, name: str = f"{SESSION}.jsonl") -> None:
+        path = self.kept(directory, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        line = {"type": "user", "cwd": str(directory), "share": 1e-7, "message": text}
+        with path.open("a") as file:
+            file.write(json.dumps(line).replace("1e-07", "1e-7") + "\n")  # as JavaScript has it
+
+    def said(self, directory: Path, name: str = f"{SESSION}.jsonl") -> list[str]:
+        lines = [json.loads(line) for line in self.kept(directory, name).read_text().splitlines()]
+        assert {line["cwd"] for line in lines} == {str(directory)}
+        return [line["message"] for line in lines]
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Claude:
+    return Claude(tmp_path / "claude")
+
+
+def move_there_and_back(run: Run, here: Path, there: Path, between: Callable[[], None]) -> str:
+    here.rename(there)
+    assert run("move", str(here), str(there)).code == 0
+    between()
+    there.rename(here)
+    ran = run("move", str(there), str(here))
+    assert ran.code == 0
+    return " ".join(ran.out.split())
+
+
+def test_a_conversation_that_went_on_elsewhere_comes_back_with_its_project(
+    run: Run, project: Path, claude: Claude
+) -> None:
+    run("save")
+    there = project.with_name("there")
+    claude.say(project, "make a")
+    told = move_there_and_back(run, project, there, lambda: claude.say(there, "make b"))
+    assert "1 conversation of Claude Code can be resumed there" in told
+    assert claude.said(project) == ["make a", "make b"]
+    assert not list(claude.kept(project).parent.glob("tmp*"))
+
+
+def test_conversations_that_have_parted_are_both_kept_and_named(
+    run: Run, project: Path, claude: Claude
+) -> None:
+    run("save")
+    there = project.with_name("there")
+
+    def both() -> None:
+        claude.say(project, "make c")
+        claude.say(there, "make b")
+
+    claude.say(project, "make a")
+    told = move_there_and_back(run, project, there, both)
+    assert claude.said(project) == ["make a", "make c"]
+    assert claude.said(there) == ["make a", "make b"]
+    assert f"Claude Code has two conversations {SESSION}" in told
+    assert str(claude.kept(project)) in told
+    assert str(claude.kept(there)) in told
+
+
+def test_what_subagents_said_moves_with_the_conversation(
+    run: Run, project: Path, claude: Claude
+) -> None:
+    run("save")
+    there, name = project.with_name("there"), f"{SESSION}/subagents/agent-1.jsonl"
+    result = f"{SESSION}/tool-results/1.txt"
+    claude.say(project, "make a")
+    claude.say(project, "look", name)
+    claude.kept(project, result).parent.mkdir()
+    claude.kept(project, result).write_bytes(b"\xff")
+
+    def go_on() -> None:
+        assert claude.kept(there, result).read_bytes() == b"\xff"
+        claude.say(there, "make b")
+        claude.say(there, "look again", name)
+
+    move_there_and_back(run, project, there, go_on)
+    assert claude.said(project, name) == ["look", "look again"]
 
 
 def test_what_cannot_be_moved_is_refused(run: Run, project: Path, moved: Path) -> None:

@@ -20,6 +20,7 @@ from hardsave.errors import HardsaveError, Misuse, NotFound
 if TYPE_CHECKING:
     from rich.text import Text
 
+_SHOWN = 200  # characters of a line that is longer
 _PROJECT_FILES = ", ".join(filter(None, (each.project_settings_file for each in registry.every())))
 
 
@@ -122,7 +123,21 @@ def _lines(changes: Sequence[Change]) -> "Iterator[Text]":
     from hardsave.cli.render import draw
 
     for change in changes:
-        yield from draw.patch(change.diff())
+        lines = change.diff().splitlines(True)
+        yield from draw.patch("".join([*lines[:2], *_cut(lines[2:])]))  # first two name the file
+
+
+def _cut(lines: Sequence[str]) -> Iterator[str]:
+    """Long lines, as of settings that are a single one, from shortly before the first change."""
+    long = [line[1:] for line in lines if len(line) > _SHOWN]
+    columns = enumerate(zip(*long, strict=False))
+    changed = next((at for at, column in columns if len({*column}) > 1), 0)
+    start = max(0, changed - _SHOWN // 4)
+    for line in lines:
+        shown = line[1 + start :][:_SHOWN]
+        before = "…" if start else ""
+        is_long = len(line) > _SHOWN
+        yield f"{line[0]}{before}{shown}… ({len(line):,} characters in all)\n" if is_long else line
 
 
 def _in_a_cache(installation: Path) -> Iterator[str]:

@@ -49,10 +49,14 @@ def move(session: Session, old: str, new: str) -> None:
             "forks": list(done.forks),
             "timelines": stats.timelines,
             "checkpoints": stats.checkpoints,
-            "conversations": [each._asdict() for each in talks],
+            "conversations": [_data(each) for each in talks],
         },
         lambda: _lines(done, stats, talks),
     )
+
+
+def _data(talk: "MovedConversations") -> dict[str, object]:
+    return {**talk._asdict(), "parted": [each._asdict() for each in talk.parted]}
 
 
 def _lines(
@@ -62,12 +66,18 @@ def _lines(
     count = wording.count(stats.checkpoints, "checkpoint")
     lines = wording.count(stats.timelines, "timeline")
     yield f"{new} goes on with what was saved in {old}: {count} on {lines}"
-    for each in done.forks:
-        yield f"so does its fork {wording.shown(each)}"
+    for fork in done.forks:
+        yield f"so does its fork {wording.shown(fork)}"
     for talk in talks:
         if talk.sessions:
             found = wording.count(len(talk.sessions), "conversation")
             yield f"{found} of {talk.agent} can be resumed there: {talk.program} --resume"
+        for each in talk.parted:
+            yield (
+                f"{talk.agent} has two conversations {each.session}, because it has gone on in "
+                f"both directories: {wording.shown(each.new)} is resumed here; "
+                f"{wording.shown(each.old)} is kept as it is"
+            )
         if talk.why:
             yield f"conversations of {talk.agent} were left where they are: {talk.why}"
 
