@@ -274,7 +274,7 @@ def save(
 
 
 def _save_changes(
-    line: hardsave.Timeline, workspace: hardsave.Workspace, how: dict[str, Any]
+    line: hardsave.Timeline, workspace: "hardsave.Workspace", how: dict[str, Any]
 ) -> bool:
     """Files, if they are not as the head has them; whether there are any."""
     head = line.head
