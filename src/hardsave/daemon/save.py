@@ -105,10 +105,14 @@ def work(
     if event is None:
         return False
     project = project_of(agent, event, environment, called.directory)
-    if _is_left(event, environment, called.caller):
+    left = sessions.left(environment, event.session)
+    if left is not None and _is_ending(left, called.caller):
         if afterwards is not None:
             afterwards(Outcome(event, project, True, b""))
         return True
+    if left is not None and event.name == "UserPromptSubmit":
+        sessions.come_back(environment, event.session)
+    is_left = left is not None and _is_left(left, event)
     place = spool.place_of(environment, project)
     note = _begun(place, called, event.metadata(agent.name))
 
@@ -122,7 +126,9 @@ def work(
             _ended(note, None)  # a store with nothing in it would look as if something was saved
             return
         with opened(project, told) as vault:
-            is_made = save(vault, agent, event, project, place, told, called.id, attribute)
+            is_made = save(
+                vault, agent, event, project, place, told, called.id, attribute, is_left=is_left
+            )
             late = _lateness(called) if is_made else None
             _ended(note, late)
             if at_once is not None:
@@ -151,19 +157,18 @@ def _event(
         return None
 
 
-def _is_left(event: Event, environment: Mapping[str, str], caller: int) -> bool:
-    """Whether this is of a session that a rewind has left: saved, it would move the head back to
-    that conversation. All that an agent still says which is about to be ended; and that a session
-    has ended, unless its user has said more in it since."""
-    found = sessions.left(environment, event.session)
-    if found is None:
-        return False
-    if found.process is not None and running_agents.is_below(caller, found.process):
-        return True
+def _is_ending(left: sessions.Left, caller: int) -> bool:
+    """Whether an agent calls that a rewind inside of it is about to end."""
+    return left.process is not None and running_agents.is_below(caller, left.process)
+
+
+def _is_left(left: sessions.Left, event: Event) -> bool:
+    """Whether this is the rest of a session that a rewind has left: saved, it would move the head
+    back to that conversation. So is all until its user says more in it; only its end, if the agent
+    that was in it was ended: another one goes on with it."""
     if event.name == "UserPromptSubmit":
-        sessions.come_back(environment, event.session)
         return False
-    return event.status == "ended"
+    return left.process is None or event.status == "ended"
 
 
 def _unsaved(place: Path) -> int:
@@ -228,8 +233,11 @@ def save(
     environment: Mapping[str, str],
     id: str,
     attribute: Attribute | None = None,
+    *,
+    is_left: bool = False,
 ) -> bool:
-    """One checkpoint: the files, the transcript so far, and what was missed before.
+    """One checkpoint: the files, the transcript so far, and what was missed before. Of a session
+    that was left, only files that have changed, beside the conversation that the head has.
 
     False if another process has made it already, which took up the same call; or if there is
     nothing to save.
@@ -237,11 +245,11 @@ def save(
     if is_there(vault, id):
         return False
     name = _timeline(agent, event, environment)
-    notes = _notes(place, name)
+    notes = [] if is_left else _notes(place, name)
     unsaved = [note for note in notes if not _is_in(vault, note)]
     if not unsaved and _is_unanswered(agent, event) and vault.timeline(name).head is None:
         return False
-    about = event.metadata(agent.name) | spool.listed(unsaved)
+    about = {} if is_left else event.metadata(agent.name) | spool.listed(unsaved)
     seen = event.seen_from(project)
     how: dict[str, Any] = {
         "status": event.status,
@@ -255,11 +263,24 @@ def save(
         made_by = attribute(vault.timeline(name), event, project)
         how["description"] = "; ".join(filter(None, (made_by.description, how["description"])))
         how["metadata"] = {**about, **made_by.metadata}
+    if is_left:
+        return _save_changes(vault.timeline(name, once=id), vault.workspace(project), how)
     made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, how))
     if made.metadata.get("missed") != about.get("missed"):
         return False  # another process was quicker, and knew of other notes
     for note in notes:
         spool.end(note)
+    return True
+
+
+def _save_changes(
+    line: hardsave.Timeline, workspace: "hardsave.Workspace", how: dict[str, Any]
+) -> bool:
+    """Files, if they are not as the head has them; whether there are any."""
+    head = line.head
+    if head is not None and head.files is not None and not workspace.status(head.id).files:
+        return False
+    line.save_files(**how)
     return True
 
 

@@ -201,6 +201,29 @@ def test_the_end_of_the_session_that_was_left_does_not_move_the_head_back(
     assert head(run) not in (target, said_more)
 
 
+def test_the_rest_of_the_turn_in_which_a_session_was_left_does_not_move_the_head_back(
+    run: Run, transcript: Path, project: Path
+) -> None:
+    """Files that it changes are saved all the same, beside the conversation of the head."""
+    target = run("rewind", "@~1", "--yes", "--json").data["target"]["id"]
+    for event in ("PostToolUse", "PostToolBatch", "Stop"):
+        called(transcript, event)
+    assert head(run) == target
+    (project / "a.txt").write_text("2\n")
+    called(transcript, "Stop")
+    assert head(run) != target
+    with hardsave.open() as vault:
+        saved = vault.get(head(run))
+        assert [each["content"] for each in saved.state["messages"]] == ["one"]
+        assert saved.files is not None
+        assert saved.files.read("a.txt") == b"2\n"
+    assert "two" not in transcript.with_name(f"{resumed(run)}.jsonl").read_text()
+
+
+def resumed(run: Run) -> str:
+    return str(run("rewind", "@", "--json").data["conversation"]["session"])
+
+
 def test_an_agent_that_is_about_to_be_ended_saves_nothing_of_what_it_still_says(
     run: Run, transcript: Path
 ) -> None:
@@ -276,6 +299,28 @@ def test_before_anything_was_said_the_agent_of_a_run_begins_anew(
     before = head(run)
     called(begun, "Stop")
     assert head(run) == before, "it is about to be ended"
+
+
+def test_undo_and_redo_inside_of_a_run_start_the_agent_again(
+    run: Run, begun: Path, asked: list[restart.Next]
+) -> None:
+    for typed in (("rewind", ":1"), ("undo",), ("redo",)):
+        assert run(*typed).code == Exit.DONE
+    assert [(each.session, each.prompt) for each in asked] == [
+        (None, "one"),
+        ("s-1", ""),
+        (None, "one"),
+    ]
+
+
+def test_an_undo_that_is_not_about_a_conversation_leaves_none(
+    run: Run, begun: Path, asked: list[restart.Next]
+) -> None:
+    assert run("rewind", ":1", "--files", "--yes").code == Exit.DONE
+    assert run("fork", ":1", "--name", "other").code == Exit.DONE
+    assert run("undo", "--timeline", "other").code == Exit.DONE
+    assert not asked
+    assert sessions.left(os.environ, "s-1") is None
 
 
 @pytest.mark.parametrize("ref", [":1", "@~1"])

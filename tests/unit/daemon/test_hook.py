@@ -425,7 +425,7 @@ def test_a_hook_that_is_killed_leaves_its_note(project: Path, transcript: Path) 
         return False
 
     def job(_: object) -> None:
-        save.save = lambda *_: dies()  # in the child alone
+        save.save = lambda *_, **__: dies()  # in the child alone
         save.work(told(transcript), os.environ)
 
     assert hook.detached(job, seconds=30) == b""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Operation
+from hardsave import Checkpoint, Operation, Timeline
 from hardsave.cli import going_on
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.current_timeline import to_redo, to_undo
@@ -56,12 +56,18 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
     if limit is not None:
         raise Misuse("-n says how many to list; add --list")
     _refuse_where_nothing_was_saved(session)
-    with session.out.busy("taking back"):
-        done = session.vault.undo() if any_timeline else session.line_to(to_undo).undo()
-    back = _conversation(session, done)
-    _answer(session, done, f"took back the {done.about.get('of', 'operation')}", back)
-    session.out.hint("do it again with", "redo", *_where(done))
-    return _end(session, done, back)
+    line = None if any_timeline else session.line_to(to_undo)
+    with _leaving(session, line) as leaving:
+        left = None if line is None else line.head
+        with session.out.busy("taking back"):
+            done = session.vault.undo() if line is None else line.undo()
+        back = _conversation(session, done, left)
+        _answer(session, done, f"took back the {done.about.get('of', 'operation')}", back)
+        session.out.hint("do it again with", "redo", *_where(done))
+        failed = _failed(session, done)
+        if failed is None and leaving.restarted(session, back):
+            return None
+    return _go_on(session, done, back, failed)
 
 
 @command(
@@ -79,12 +85,18 @@ def redo(session: Session, any_timeline: bool) -> Exit | None:
     if any_timeline:
         session.refuse_timeline(beside="--any-timeline")
     _refuse_where_nothing_was_saved(session)
-    with session.out.busy("doing it again"):
-        done = session.vault.redo() if any_timeline else session.line_to(to_redo).redo()
-    back = _conversation(session, done)
-    _answer(session, done, "did again what was taken back", back)
-    session.out.hint("take it back with", "undo", *_where(done))
-    return _end(session, done, back)
+    line = None if any_timeline else session.line_to(to_redo)
+    with _leaving(session, line) as leaving:
+        left = None if line is None else line.head
+        with session.out.busy("doing it again"):
+            done = session.vault.redo() if line is None else line.redo()
+        back = _conversation(session, done, left)
+        _answer(session, done, "did again what was taken back", back)
+        session.out.hint("take it back with", "undo", *_where(done))
+        failed = _failed(session, done)
+        if failed is None and leaving.restarted(session, back):
+            return None
+    return _go_on(session, done, back, failed)
 
 
 def _list(session: Session, limit: int) -> None:
@@ -105,9 +117,18 @@ def _refuse_where_nothing_was_saved(session: Session) -> None:
         raise NotFound(session.saved_above)
 
 
-def _end(session: Session, done: Operation, back: "Resumption | None") -> Exit | None:
-    """Say what failed and how to go on, and offer that."""
-    failed = _failed(session, done)
+def _leaving(session: Session, line: Timeline | None) -> going_on.Leaving:
+    """The agent around this command, if it is of the run that saves on this timeline."""
+    around = going_on.inside(session)
+    if line is None or around is None:
+        return going_on.Leaving(None)
+    return going_on.Leaving(around.of_run(line.name))
+
+
+def _go_on(
+    session: Session, done: Operation, back: "Resumption | None", failed: Exit | None
+) -> Exit | None:
+    """Say how to go on with the agent; where nothing failed, offer it."""
     if back is None or done.timeline is None:
         return failed
     failed = going_on.tell(session, back) or failed
@@ -128,16 +149,18 @@ def _where(done: Operation) -> list[str]:
     return ["--any-timeline"] if done.timeline is None else ["--timeline", done.timeline]
 
 
-def _conversation(session: Session, done: Operation) -> "Resumption | None":
+def _conversation(
+    session: Session, done: Operation, left: Checkpoint | None
+) -> "Resumption | None":
     """That of the head, where the head has moved: the rewind that was taken back or done again has
-    named another one."""
+    named another one. `left` is where its user has come from."""
     if done.timeline is None or done.about.get("of") not in ("rewind", "redo", "undo"):
         return None
     head = session.vault.timeline(done.timeline).head
     if head is None:
         return None
     where = going_on.workspace_of(session, head)
-    return going_on.conversation_of(session, head, done.timeline, workspace=where)
+    return going_on.conversation_of(session, head, done.timeline, workspace=where, left=left)
 
 
 def _answer(session: Session, done: Operation, said: str, back: "Resumption | None") -> None:
