@@ -30,8 +30,10 @@ def asked(model: ScriptedModel) -> str:
 
 
 def asked_first(model: ScriptedModel, prompt: str) -> str:
-    """The first request with a prompt: what the agent knew when it was told that."""
-    bodies = (each.body.get("messages") or each.body.get("input") for each in model.requests)
+    """The first request with a prompt: what the agent knew when it was told that. Requests without
+    tools only ask for a title."""
+    asked = (each.body for each in model.requests if each.body.get("tools"))
+    bodies = (body.get("messages") or body.get("input") for body in asked)
     return next(words for words in map(json.dumps, bodies) if prompt in words)
 
 

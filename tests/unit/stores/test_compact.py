@@ -153,6 +153,7 @@ def test_a_long_conversation_takes_hardly_more_room_than_its_messages(
                 line.append(payload.delta(turn))
         vault.store.compact()
         for_lists = 160 * TURNS  # the beginnings of two messages, in the row of each checkpoint
-        assert path.stat().st_size - tables <= 0.935 * payload.size + for_lists
+        pages = 2 * 4096  # which the file and its fullest table may have begun
+        assert path.stat().st_size - tables <= 0.935 * payload.size + for_lists + pages
         assert line.load() == payload.state(TURNS)
         assert vault.store.verify().ok
