@@ -9,6 +9,7 @@ ends.
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ from hardsave import config
 from hardsave.agents.transcripts import Mark
 from hardsave.errors import Unavailable
 from hardsave.tuples import NamedTuple
+
+ENDING_SECONDS = 300.0  # that a rewind inside of an agent may take, and the agent to end
 
 
 def remember_timeline(environment: Mapping[str, str], session: str, timeline: str) -> None:
@@ -72,10 +75,13 @@ class Left(NamedTuple):
 
 
 def left(environment: Mapping[str, str], session: str) -> Left | None:
-    """Whether a session was left, and which agent is ended with it."""
+    """Whether a session was left, and which agent is ended with it. An agent that was to be ended
+    long ago goes on: the process that was to end it was killed."""
     try:
-        words = _left_file(environment, session).read_text(encoding="utf-8").split()
-        return Left((int(words[0]), int(words[1])) if words else None)
+        file = _left_file(environment, session)
+        words = file.read_text(encoding="utf-8").split()
+        is_due = time.time() - file.stat().st_mtime < ENDING_SECONDS
+        return Left((int(words[0]), int(words[1])) if words and is_due else None)
     except (OSError, ValueError, IndexError, Unavailable):
         return None
 

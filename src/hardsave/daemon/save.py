@@ -106,12 +106,12 @@ def work(
         return False
     project = project_of(agent, event, environment, called.directory)
     left = sessions.left(environment, event.session)
-    if left is not None and _is_ending(left, called.caller):
+    if left is not None and event.name == "UserPromptSubmit":  # also of one that was not ended
+        sessions.come_back(environment, event.session)
+    elif left is not None and _is_ending(left, called.caller):
         if afterwards is not None:
             afterwards(Outcome(event, project, True, b""))
         return True
-    if left is not None and event.name == "UserPromptSubmit":
-        sessions.come_back(environment, event.session)
     is_left = left is not None and _is_left(left, event)
     place = spool.place_of(environment, project)
     note = _begun(place, called, event.metadata(agent.name))

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import hardsave
+from hardsave import config
 from hardsave.agents import sessions
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.cli import going_on
@@ -234,6 +235,21 @@ def test_an_agent_that_is_about_to_be_ended_saves_nothing_of_what_it_still_says(
     sessions.leave(os.environ, "s-1", (os.getpid(), 1))  # another process of this number
     called(transcript, "Stop")
     assert head(run) != before
+
+
+def test_an_agent_that_was_not_ended_after_all_is_saved_again(run: Run, transcript: Path) -> None:
+    """The rewind that was to end it, or the `hardsave run` around it, was killed."""
+    before = head(run)
+    ours = os.getpid(), processes.started(os.getpid()) or 0
+    sessions.leave(os.environ, "s-1", ours)
+    called(transcript, "UserPromptSubmit")
+    assert head(run) != before
+    assert sessions.left(os.environ, "s-1") is None
+    sessions.leave(os.environ, "s-1", ours)
+    assert sessions.left(os.environ, "s-1") == sessions.Left(ours)
+    (file,) = (config.data_directory(os.environ, sys.platform) / "sessions" / "left").iterdir()
+    os.utime(file, (0, 0))
+    assert sessions.left(os.environ, "s-1") == sessions.Left(None)
 
 
 def test_inside_of_an_agent_a_rewind_without_a_ref_lists_them(
