@@ -117,7 +117,7 @@ class RecoveryReport(Record):
     incomplete_count: int
     failed_count: int
     incomplete: Sequence[Task]
-    """The first of them."""
+    """The first of them: those that a process is at work on, or was, before those that wait."""
     failed: Sequence[Task]
 
     def __str__(self) -> str:

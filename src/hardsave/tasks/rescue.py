@@ -151,7 +151,7 @@ def report(
         iterations=counts.iterations,
         incomplete_count=counts.pending + counts.in_progress,
         failed_count=counts.failed,
-        incomplete=_listed(desk, "pending"),
+        incomplete=(_listed(desk, "in_progress") + _listed(desk, "pending"))[:MOST_LISTED],
         failed=_listed(desk, "failed"),
     )
 
