@@ -1,8 +1,9 @@
 """Saving, loading and listing: each job's checkpoints are a timeline of a vault.
 
-Contract. A save that fails never stops the agent: it is logged, told as the vault's event
-`save_failed`, and counted. What was saved is kept for `ttl`, counted from the last save. What
-another version has saved is neither loaded nor lost, unless a migrator knows it.
+Contract. A save that fails does not stop the agent, unless the vault is `strict`: it is logged,
+told as the vault's event `save_failed`, and counted. What was saved is kept for `ttl`, counted from
+the last save. What another version has saved is neither loaded nor lost, unless a migrator knows
+it.
 """
 
 import asyncio
@@ -100,6 +101,12 @@ class CheckpointManager:
                 self._own = hardsave.open(self._given)
             return self._own
 
+    @property
+    def _is_strict(self) -> bool:
+        """As the vault says; one that could not be opened says nothing."""
+        vault = self._given if isinstance(self._given, hardsave.Vault) else self._own
+        return vault is not None and vault.strict
+
     def _line(self, job_id: str) -> hardsave.Timeline:
         name = _PREFIX + fitting(job_id, lambda text: names.check_timeline(_PREFIX + text))
         with self._mutex:
@@ -119,8 +126,10 @@ class CheckpointManager:
                 metadata={"turns": checkpoint.turns, "last_updated": moment},
                 expect=hardsave.ANY_HEAD,
             )
-        except Exception:  # noqa: BLE001 # whatever it is, the agent's work goes on
+        except Exception:
             self.save_failures += 1
+            if self._is_strict:
+                raise
             _log.exception("job %r: checkpoint not saved; the agent goes on", checkpoint.job_id)
 
     def _load(self, job_id: str) -> AgentCheckpoint | None:
