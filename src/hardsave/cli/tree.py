@@ -147,5 +147,8 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             default="stats",
         ),
     },
+    "Serve": {
+        "serve": Entry("serve", "Serve this project's jobs over HTTP, and as a page."),
+    },
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
