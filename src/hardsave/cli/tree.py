@@ -37,6 +37,7 @@ JOBS = {
     "resume": Entry(
         "jobs", "Queue a job again that failed or was killed; it goes on where it was."
     ),
+    "watch": Entry("jobs_watch", "Show how a job goes on, until it is over."),
     "approve": Entry("jobs", "Let a job make the call that it has asked about."),
     "deny": Entry("jobs", "Let a job go on without the call that it has asked about."),
 }
@@ -106,7 +107,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     },
     "Agents and tasks": {
         "jobs": Branch(
-            "Jobs of agents: list, submit, resume, approve.",
+            "Jobs of agents: list, submit, resume, watch, approve.",
             JOBS,
             """
             hardsave jobs
