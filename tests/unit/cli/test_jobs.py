@@ -49,9 +49,15 @@ def test_health_is_in_numbers(run: Run, jobs_project: Path) -> None:
         "waiting": 1,
         "succeeded": 1,
         "failed": 1,
+        "rolled_back": 0,
+        "forgotten": 0,
         "resumable": 1,
         "stale": 0,
         "near_limit": 0,
+        "failures": 1,
+        "resumes_open": 0,
+        "resumes_succeeded": 0,
+        "resumes_failed": 0,
     }
     assert "resumable: 1" in run("jobs", "list", "--health").out
 

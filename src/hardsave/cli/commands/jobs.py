@@ -130,7 +130,7 @@ def _messages(session: Session, job: "Job") -> list[Any]:
 
 
 def _inspected(job: "Job", items: list[Any], *, verbose: bool) -> dict[str, Any]:
-    roles, tools = job_lines.counted(items)
+    roles, tools = messages.counted(items)
     counts = {"message_counts": dict(roles), "tool_counts": dict(tools)}
     return {
         **job_lines.as_data(job),
@@ -147,7 +147,7 @@ def _lines(
     from hardsave.cli.render import draw
 
     yield from job_lines.page(job, session.now)
-    roles, tools = job_lines.counted(items)
+    roles, tools = messages.counted(items)
     yield Text()
     yield draw.line((wording.count(len(items), "message"), "name"), f"  {_tally(roles)}")
     if tools:

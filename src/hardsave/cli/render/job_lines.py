@@ -1,12 +1,10 @@
 """Jobs as the command line shows them: data, and what a list or a page says."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hardsave.cli import errors
 from hardsave.cli.render import json_data, times, wording
-from hardsave.timeline import messages
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -44,17 +42,6 @@ def as_data(job: "Job") -> dict[str, Any]:
         "resumed_from": None if spec.resumed is None else spec.resumed.from_job,
         "about": json_data.json_ready(spec.about),
     }
-
-
-def counted(items: Iterable[Any]) -> tuple[Counter[str], Counter[str]]:
-    """How many messages of whom, and how often each tool was called. Pure."""
-    roles: Counter[str] = Counter()
-    tools: Counter[str] = Counter()
-    for item in items:
-        read = messages.read(item)
-        roles[read.role or "message"] += 1
-        tools.update(call.tool for call in read.calls)
-    return roles, tools
 
 
 def rows(jobs: "list[Job]", now: "datetime") -> "list[Text]":
