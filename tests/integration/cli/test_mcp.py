@@ -81,9 +81,9 @@ def connect(project: Path, environment: dict[str, str]) -> Connect:
 
     def connect(story: Callable[[Caller], Awaitable[None]], *options: str, **more: str) -> None:
         async def run() -> None:
-            command, *words = [*HARDSAVE, "mcp", *options]
+            words = [*HARDSAVE[1:], "mcp", *options]
             server = StdioServerParameters(
-                command=command, args=words, env={**environment, **more}, cwd=project
+                command=HARDSAVE[0], args=words, env={**environment, **more}, cwd=project
             )
             async with Client(stdio_client(server)) as client:
                 await story(Caller(client))
@@ -232,8 +232,12 @@ def tell(process: "subprocess.Popen[bytes]", method: str, id: int | None = 1, **
 
 def greet(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
     client = {"name": "test", "version": "1"}
-    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    tell(process, "initialize", **about)
+    about: dict[str, Any] = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": client,
+    }
+    tell(process, "initialize", 1, **about)
     assert process.stdout is not None
     found: dict[str, Any] = json.loads(process.stdout.readline())
     tell(process, "notifications/initialized", None)
