@@ -72,6 +72,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     "Set up": {
         "init": Entry("init", "Let Claude Code and Codex save by themselves, through their hooks."),
         "run": Entry("run", "Run any agent, with its workspace watched and saved."),
+        "mcp": Entry("mcp", "Serve save, log, show, diff, search and rewind to agents, over MCP."),
         "doctor": Entry("doctor", "Prove that saving and restoring works here."),
         "trust": Entry("trust", "Let all of this project's hardsave.yaml count, as it is now."),
         "move": Entry("move", "Let a project that was moved go on where it is now."),
