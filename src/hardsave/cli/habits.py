@@ -48,6 +48,7 @@ _HABITS = (
     ("continue", "to go on with an agent", "rewind @ --resume"),
     ("submit", "to queue a job", "jobs submit"),
     ("queue", "to queue a job", "jobs submit"),
+    ("monitor", "to see how a job goes on", "jobs watch"),
     ("approve", "to answer a job", "jobs approve"),
     ("deny", "to answer a job", "jobs deny"),
     ("recover", "to put tasks of dead processes back to work", "tasks recover"),
