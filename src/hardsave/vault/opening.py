@@ -96,7 +96,9 @@ class _Settings:
 def _store(url: str | None, durability: Durability, *, compress: Callable[[], bool]) -> Store:
     if url is None:
         return _own_store(durability, compress=compress)
-    return registry.open_store(url, durability=durability, compress=compress)
+    store = registry.open_store(url, durability=durability, compress=compress)
+    _keep_out_of_git(url)
+    return store
 
 
 def repair_store(url: str | None = None) -> Report:
@@ -115,9 +117,39 @@ def _own_store(durability: Durability, *, compress: Callable[[], bool]) -> Store
 
     url, own = projects.own_store(os.environ, Path.cwd())
     store = registry.open_store(url, durability=durability, compress=compress)
-    if own is not None:
+    if own is None:
+        _keep_out_of_git(url)
+    else:
         projects.remember(own)
     return store
+
+
+def _keep_out_of_git(url: str) -> None:
+    """Have git ignore a store that was named, if it lies in a work tree. A project's own lies
+    outside of it, and is not looked for: a home directory may be a repository, too."""
+    if not url.startswith("sqlite:"):
+        return
+    path = os.path.realpath(registry.sqlite_path(url))
+    top = _work_tree(os.path.dirname(path))
+    if top is not None:
+        from pathlib import Path
+
+        from hardsave.workspace.git.exclude_file import exclude_store  # few stores lie in one
+
+        exclude_store(Path(top), path)
+
+
+def _work_tree(folder: str) -> str | None:
+    """The nearest folder upwards that has a `.git`: of several repositories it is the innermost
+    that would offer a file. None if there is none, or inside of a `.git`."""
+    while os.path.basename(folder) != ".git":
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return folder
+        above = os.path.dirname(folder)
+        if above == folder:
+            break
+        folder = above
+    return None
 
 
 def _own_url() -> str:

@@ -1,10 +1,11 @@
-"""One line in a repository's own excludes file, so that git does not offer our files.
+"""Lines in a repository's own excludes file, so that git does not offer our files.
 
 The only thing that is ever written into `.git` without being asked for, and only when files
-of ours are put inside a project.
+of ours are put inside a project, which a user has asked for.
 """
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hardsave.workspace.filesystem.bounded_read import read_beneath
 from hardsave.workspace.git.git_directory import GitDirectory, opened
 
 _LIMIT = 16 << 20
+_SPECIAL = re.compile(r"[\\*?\[]| (?= *\Z)")  # what means more than itself in a pattern
 
 
 def add_pattern(top: Path, pattern: str) -> bool:
@@ -31,6 +33,15 @@ def add_pattern(top: Path, pattern: str) -> bool:
             log(__name__).warning("git is not told to ignore %s: %s", pattern, error)
             return False
     return True
+
+
+def exclude_store(top: Path, path: str) -> None:
+    """Have git ignore a store that was put into the work tree at `top`, and the files beside it."""
+    if "\n" in path:
+        return  # no pattern can name it
+    name = _SPECIAL.sub(r"\\\g<0>", os.path.relpath(path, top))
+    for pattern in (f"/{name}", f"/{name}-*"):
+        add_pattern(top, pattern)
 
 
 def _append(common: int, line: bytes) -> None:
