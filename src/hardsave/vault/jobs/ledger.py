@@ -228,19 +228,20 @@ class Jobs:
             raise Misuse(f"{ref!r} is no checkpoint of job {job.lineage!r}; choose one of its own")
         return found
 
-    def approve(self, id: str) -> Job:
-        """Let the call be made that a job has asked about."""
-        return self._answered(id, True)
+    def approve(self, id: str, *, question: str | None = None) -> Job:
+        """Let the call be made that a job has asked about. `question` is what was read: `Conflict`
+        if the job asks something else by now."""
+        return self._answered(id, True, question)
 
-    def deny(self, id: str, reason: str = "") -> Job:
+    def deny(self, id: str, reason: str = "", *, question: str | None = None) -> Job:
         """Let it not be made; the agent is told the reason, and goes on."""
-        return self._answered(id, reason or False)
+        return self._answered(id, reason or False, question)
 
-    def _answered(self, id: str, answer: Any) -> Job:
+    def _answered(self, id: str, answer: Any, question: str | None) -> Job:
         job = self.get(id)
         if job.question is None:
             raise Conflict(f"job {job.id!r} ({job.state}) has asked nothing")
-        self._vault.tasks.answer(job.id, answer, question=job.question)
+        self._vault.tasks.answer(job.id, answer, question=question or job.question)
         return self.get(job.lineage)
 
     # Letting go
