@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from hardsave.defaults import JOB_TURNS
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.logs import log
 from hardsave.page import Page, every
 from hardsave.tasks import offers
 from hardsave.tasks.ledger import Tasks
@@ -219,6 +220,13 @@ class Jobs:
         )
         next_id = specs.parse(job.id).next
         self._queue(spec, next_id, job.text, 0)
+        log(__name__).info(
+            "job %r is resumed as %r, from turn %d of %d",
+            job.id,
+            str(next_id),
+            used,
+            spec.max_turns,
+        )
         return self.get(job.lineage)
 
     def _target(self, job: Job, ref: str) -> Saved:
@@ -271,8 +279,8 @@ class Jobs:
         cancel_purge(self._vault.tasks, job.id)
 
     def _is_late(self, job: Job) -> bool:
-        is_over = job.state not in ("queued", "active", "waiting", "succeeded")
-        return is_over and job.checkpoint is None and job.expires_at is not None
+        is_left = job.is_over and job.state != "succeeded"
+        return is_left and job.checkpoint is None and job.expires_at is not None
 
     # Reading
 
