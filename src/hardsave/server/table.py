@@ -2,13 +2,16 @@
 
 from urllib.parse import unquote_to_bytes
 
-from hardsave.server import health, login
+from hardsave.server import health, login, metrics
+from hardsave.server.page import routes as page
 from hardsave.server.route import Route
 from hardsave.tuples import NamedTuple
 
 ROUTES: tuple[Route, ...] = (
     *health.ROUTES,
     *login.ROUTES,
+    *metrics.ROUTES,
+    *page.ROUTES,
 )
 
 

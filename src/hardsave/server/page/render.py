@@ -1,10 +1,9 @@
-"""Templates and the stylesheet of the page. Pure, but for reading them out of the package once.
+"""Templates, stylesheet and icon of the page. Pure, but for reading them out of the package once.
 
 What agents and callers wrote is text: Jinja escapes all of it, and the filters here spell out what
 would reorder or hide a text that a person decides over.
 """
 
-import hashlib
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -37,7 +36,7 @@ def environment() -> Environment:
         "when": when,
         "iso": iso,
     }
-    made.globals |= {"link": link, "stylesheet": f"/style.css?v={style_version()}"}
+    made.globals["link"] = link
     return made
 
 
@@ -46,14 +45,9 @@ def page(template: str, **about: Any) -> str:
 
 
 @cache
-def stylesheet() -> bytes:
-    return (files("hardsave.server.page") / "templates" / "style.css").read_bytes()
-
-
-@cache
-def style_version() -> str:
-    """In its address, so that a browser may keep it until it changes."""
-    return hashlib.sha256(stylesheet()).hexdigest()[:12]
+def asset(name: str) -> bytes:
+    """A file that pages refer to."""
+    return (files("hardsave.server.page") / "templates" / name).read_bytes()
 
 
 def link(path: str, **query: "str | int | None") -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from hardsave import Job
 from hardsave.errors import Misuse, NotFound
@@ -14,7 +14,6 @@ from hardsave.vault.jobs.state import JobState
 
 _JOBS = 50  # on one page
 _LONGEST_REASON = 2_000
-_FOR_A_YEAR = (("Cache-Control", "private, max-age=31536000, immutable"),)
 
 
 def list_jobs(call: Call) -> Answer:
@@ -40,7 +39,7 @@ def _state(call: Call) -> JobState | None:
     given = call.query.get("state")
     if given is not None and given not in views.STATES:
         raise Misuse(f"a state is one of {', '.join(views.STATES)}, not {given!r}")
-    return cast("JobState | None", given)
+    return given
 
 
 def show_job(call: Call) -> Answer:
@@ -155,7 +154,11 @@ def _page(call: Call, template: str, *, status: int = 200, **about: Any) -> Answ
 
 
 def style(call: Call) -> Answer:
-    return Answer(200, render.stylesheet(), "text/css; charset=utf-8", _FOR_A_YEAR)
+    return Answer(200, render.asset("style.css"), "text/css; charset=utf-8")
+
+
+def icon(call: Call) -> Answer:
+    return Answer(200, render.asset("icon.svg"), "image/svg+xml")
 
 
 ROUTES = (
@@ -169,4 +172,5 @@ ROUTES = (
     Route("POST", "/approve", approve, scope="act", page=True),
     Route("POST", "/deny", deny, scope="act", page=True),
     Route("GET", "/style.css", style, scope=None, page=True),
+    Route("GET", "/icon.svg", icon, scope=None, page=True),
 )

@@ -37,7 +37,7 @@ class Tab(NamedTuple):
 
     state: JobState | None
     label: str
-    count: int
+    jobs: int
     is_current: bool
 
 
