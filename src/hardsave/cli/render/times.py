@@ -13,7 +13,6 @@ _CLOCK = re.compile(r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})")
 _DAYS = {"today": 0, "yesterday": 1}
 
 
-
 def briefly(then: datetime, now: datetime) -> str:
     """How long ago, in a few letters: `58s`, `3h`, `2mo`."""
     number, _, rest = ago(then, now).partition(" ")
