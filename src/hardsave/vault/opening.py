@@ -36,17 +36,20 @@ def open_vault(
     names.check_user(user)
     check_cap(max_value_bytes)
     redaction = redaction_of(redact)
-    store = (
-        _own_store(durability) if url is None else registry.open_store(url, durability=durability)
-    )
     return Vault(
-        store,
+        _store(url, os.curdir, durability),
         user=user,
         max_value_bytes=max_value_bytes,
         redact=redaction or False,
         directory=_directory(),
         included=_included,
     )
+
+
+def open_project(directory: str, url: str | None = None) -> Vault:
+    """Open the store at `url`, or the own one of the project that a directory is in, with that
+    project's settings: for programs that name their project, and may be started anywhere."""
+    return Vault(_store(url, directory, "power"), directory=directory, included=_included)
 
 
 def repair_store(url: str | None = None) -> Report:
@@ -58,12 +61,14 @@ def repair_store(url: str | None = None) -> Report:
     return registry.repair_store(_own_url() if url is None else url)
 
 
-def _own_store(durability: Durability) -> Store:
-    from pathlib import Path  # only whoever names no store needs to know where it is
+def _store(url: str | None, directory: str, durability: Durability) -> Store:
+    if url is not None:
+        return registry.open_store(url, durability=durability)
+    from pathlib import Path  # only a caller that names no store needs to know where it is
 
     from hardsave.vault import projects
 
-    url, own = projects.own_store(os.environ, Path.cwd())
+    url, own = projects.own_store(os.environ, Path(directory).absolute())
     store = registry.open_store(url, durability=durability)
     if own is not None:
         projects.remember(own)
