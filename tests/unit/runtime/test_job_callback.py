@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent
+from pydantic_ai import Agent, ToolOutput
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
@@ -261,6 +261,34 @@ def broken() -> Agent[None, Any]:
         raise OSError("it is broken")
 
     return Agent(FunctionModel(fall))
+
+
+PULL = "https://example.com/pull/7"
+
+
+@pytest.mark.parametrize(
+    ("output", "about", "message", "pull_request"),
+    [
+        ({"message": "fixed", "pullRequestUrl": PULL}, {}, "fixed", PULL),
+        ({"message": "fixed"}, {"pullRequestUrl": PULL}, "fixed", PULL),
+        ({"pullRequestUrl": 7, "message": 8}, {}, "job fix has succeeded", None),
+    ],
+)
+def test_an_output_of_fields_is_told_in_its_own_words_with_its_pull_request(
+    vault: hardsave.Vault,
+    listener: Listener,
+    output: dict[str, Any],
+    about: dict[str, Any],
+    message: str,
+    pull_request: str | None,
+) -> None:
+    agent: Agent[None, Any] = Agent(
+        TestModel(custom_output_args=output), output_type=ToolOutput(dict[str, Any])
+    )
+    vault.jobs.add("fix", "Fix", callback=listener.url, about=about)
+    work(vault, agent)
+    [(_, _, told)] = listener.got
+    assert (told["message"], told.get("pullRequestUrl")) == (message, pull_request)
 
 
 def test_failure_is_told_once_and_only_when_it_is_final(
