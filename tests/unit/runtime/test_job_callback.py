@@ -1,6 +1,5 @@
 """Callbacks: whom they may reach, how long they may take, what is said."""
 
-import json
 import logging
 import socket
 import subprocess
@@ -8,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,61 +23,15 @@ from hardsave.runtime.jobs.callback import CallbackFailed, is_public, send
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.stores.ledger import TaskQuery
 from hardsave.vault.jobs.ledger import Jobs
+from tests.unit.runtime.listener import Listener, listening
 
 AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
 
 
-class Listener(ThreadingHTTPServer):
-    """Notes what it is sent, and answers as it was told."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.got: list[tuple[str, str, Any]] = []
-        self.keys: list[str] = []
-        self.status = 200
-        self.location: str | None = None
-        self.drip_seconds = 0.0
-        self.closing = threading.Event()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients may leave."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/done?x=1"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Listener
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.keys.append(self.headers["Idempotency-Key"])
-        self.server.got.append((self.path, self.headers["Host"], json.loads(body)))
-        while self.server.drip_seconds and not self.server.closing.wait(self.server.drip_seconds):
-            self.wfile.write(b"H")  # an answer that never gets anywhere
-            self.wfile.flush()
-        self.send_response(self.server.status)
-        if self.server.location is not None:
-            self.send_header("Location", self.server.location)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def listener() -> Iterator[Listener]:
-    server = Listener()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield server
-    server.closing.set()
-    server.shutdown()
-    server.server_close()
+    with listening() as server:
+        yield server
 
 
 # Whom they may reach
