@@ -37,6 +37,7 @@ JOBS = {
     "resume": Entry(
         "jobs", "Queue a job again that failed or was killed; it goes on where it was."
     ),
+    "watch": Entry("jobs_watch", "Show how a job goes on, until it is over."),
     "approve": Entry("jobs", "Let a job make the call that it has asked about."),
     "deny": Entry("jobs", "Let a job go on without the call that it has asked about."),
 }
@@ -71,6 +72,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     "Set up": {
         "init": Entry("init", "Let Claude Code and Codex save by themselves, through their hooks."),
         "run": Entry("run", "Run any agent, with its workspace watched and saved."),
+        "mcp": Entry("mcp", "Serve save, log, show, diff, search and rewind to agents, over MCP."),
         "doctor": Entry("doctor", "Prove that saving and restoring works here."),
         "trust": Entry("trust", "Let all of this project's hardsave.yaml count, as it is now."),
         "move": Entry("move", "Let a project that was moved go on where it is now."),
@@ -106,7 +108,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     },
     "Agents and tasks": {
         "jobs": Branch(
-            "Jobs of agents: list, submit, resume, approve.",
+            "Jobs of agents: list, submit, resume, watch, approve.",
             JOBS,
             """
             hardsave jobs
@@ -146,6 +148,9 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             """,
             default="stats",
         ),
+    },
+    "Serve": {
+        "serve": Entry("serve", "Serve this project's jobs over HTTP, and as a page."),
     },
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}

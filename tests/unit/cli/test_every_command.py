@@ -63,14 +63,16 @@ ARGUMENTS = {
     "jobs submit": ["fresh", "--prompt", "Do"],
     "jobs show": ["fix"],
     "jobs resume": ["fix"],
+    "jobs watch": ["done"],
     "jobs approve": ["asks"],
     "jobs deny": ["asks"],
     "worker": ["--agents", "agents.py:AGENTS", "--until-idle"],
     "workflow run": ["flow.yaml", "--agents", "agents.py:AGENTS"],
     "workflow check": ["flow.yaml"],
 }
-# Becomes another program; needs a command below it; needs a project that was moved (`test_move`).
-SILENT = {"run", "workflow", "move"}
+# Becomes another program; needs a command below it; needs a project that was moved (`test_move`);
+# speaks a protocol of its own (`test_mcp`).
+SILENT = {"run", "workflow", "move", "mcp"}
 ANSWERING = sorted({*EVERY} - SILENT)
 MAKING = {
     "init",
@@ -80,6 +82,7 @@ MAKING = {
     "doctor",
     "demo",
     "run",
+    "mcp",
     "trust",
     "move",
     "tasks add",
@@ -94,6 +97,7 @@ WITH_JOBS = {
     "jobs list",
     "jobs show",
     "jobs resume",
+    "jobs watch",
     "jobs approve",
     "jobs deny",
     "worker",
@@ -164,7 +168,7 @@ ABOUT_A_TIMELINE = [
 # Of the common options, those that mean something to a command; to all others, all but --timeline.
 TAKES = {
     **dict.fromkeys(ABOUT_A_TIMELINE, ON_A_TIMELINE),
-    "run": ("--store", "--timeline", "-C"),
+    **dict.fromkeys(["run", "mcp"], ("--store", "--timeline", "-C")),
     **dict.fromkeys(["completion", "demo"], ("--json",)),
     **dict.fromkeys(
         ["trust", "move", "init", "workflow check", "tasks settings"], ("--json", "-C")

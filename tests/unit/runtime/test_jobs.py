@@ -769,12 +769,40 @@ def test_health_counts_what_is_stale_and_what_is_near_its_limit(office: Office) 
         "waiting": 0,
         "succeeded": 0,
         "failed": 2,
+        "rolled_back": 0,
+        "forgotten": 0,
         "resumable": 2,
         "stale": 0,
         "near_limit": 1,
+        "failures": 2,
+        "resumes_open": 0,
+        "resumes_succeeded": 0,
+        "resumes_failed": 0,
     }
     office.jump(minutes=61)
     assert office.jobs.health().stale == 2
+
+
+def test_health_counts_resumptions_by_how_they_ended(office: Office) -> None:
+    def resumes() -> tuple[int, int, int]:
+        found = office.jobs.health()
+        return found.resumes_open, found.resumes_succeeded, found.resumes_failed
+
+    office.failed(1)
+    assert office.jobs.health().resume_success_ratio is None
+    office.jobs.resume("fix")
+    assert resumes() == (1, 0, 0)
+    office.breaks_at = {1}
+    office.work()
+    assert resumes() == (0, 0, 1)
+    office.jobs.resume("fix")
+    assert resumes() == (1, 0, 1)
+    office.work()
+    assert resumes() == (0, 1, 1)
+    assert office.jobs.health().resume_success_ratio == 0.5
+    assert office.jobs.health().failures == 2
+    office.vault.tasks.forget(keep_completed=0)
+    assert resumes() == (0, 1, 1)  # told by what was saved, without its tasks
 
 
 # Beside other work

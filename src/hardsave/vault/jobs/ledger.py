@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from hardsave.defaults import JOB_TURNS
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.logs import log
 from hardsave.page import Page, every
 from hardsave.tasks import offers
 from hardsave.tasks.ledger import Tasks
@@ -228,6 +229,9 @@ class Jobs:
         if self._saved(job.lineage) is None:
             self._cancel_queued(queued)
             raise NotFound(f"job {job.id!r} cannot be resumed: it was deleted meanwhile")
+        log(__name__).info(
+            "job %r is resumed as %r, from turn %d of %d", job.id, queued.id, used, spec.max_turns
+        )
         return self._judged(queued, found if target is None else target)
 
     def _target(self, job: Job, ref: str) -> Saved:
@@ -287,8 +291,8 @@ class Jobs:
         cancel_purge(self._vault.tasks, job.id)
 
     def _is_late(self, job: Job) -> bool:
-        is_over = job.state not in ("queued", "active", "waiting", "succeeded")
-        return is_over and job.checkpoint is None and job.expires_at is not None
+        is_left = job.is_over and job.state != "succeeded"
+        return is_left and job.checkpoint is None and job.expires_at is not None
 
     # Reading
 
