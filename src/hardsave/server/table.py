@@ -2,13 +2,15 @@
 
 from urllib.parse import unquote_to_bytes
 
-from hardsave.server import health, login
+from hardsave.server import checkpoints, health, login, webhook
 from hardsave.server.route import Route
 from hardsave.tuples import NamedTuple
 
 ROUTES: tuple[Route, ...] = (
     *health.ROUTES,
     *login.ROUTES,
+    *checkpoints.ROUTES,
+    *webhook.ROUTES,
 )
 
 
