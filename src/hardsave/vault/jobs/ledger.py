@@ -17,7 +17,7 @@ from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.page import Page, every
 from hardsave.tasks import offers
-from hardsave.tasks.ledger import Tasks
+from hardsave.tasks.ledger import Tasks, recover_by_itself
 from hardsave.tasks.task import Task
 from hardsave.vault.arguments import check_limit
 from hardsave.vault.checkpoint import Checkpoint, Ref
@@ -356,7 +356,7 @@ class Jobs:
     def _recover(self) -> None:
         """Find out which workers have died. On another machine than theirs this cannot be told."""
         try:
-            self._vault.tasks.recover()
+            recover_by_itself(self._vault.tasks)
         except Unavailable:
             return
 
