@@ -67,6 +67,13 @@ STORE = {
     "retain": Entry("store.removal", "Let old checkpoints go, for good."),
     "purge": Entry("store.removal", "Remove something from every file of the store, for good."),
 }
+TOKEN = {
+    "add": Entry("token", "Make a token for the server of this store; it is shown once."),
+    "list": Entry("token", "List the tokens for the server of this store; none of them is shown."),
+    "revoke": Entry(
+        "token", "End a token, by its name or id; a server that runs refuses it from now on."
+    ),
+}
 
 SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     "Set up": {
@@ -150,7 +157,19 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
         ),
     },
     "Serve": {
-        "serve": Entry("serve", "Serve this project's jobs over HTTP, and as a page."),
+        "serve": Entry(
+            "serve", "Serve this project's jobs over HTTP, for programs and for a browser."
+        ),
+        "token": Branch(
+            "Which programs may call the server: add, list, revoke.",
+            TOKEN,
+            """
+            hardsave token
+            hardsave token add ci
+            hardsave token revoke ci
+            """,
+            default="list",
+        ),
     },
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}

@@ -67,12 +67,14 @@ ARGUMENTS = {
     "jobs approve": ["asks"],
     "jobs deny": ["asks"],
     "worker": ["--agents", "agents.py:AGENTS", "--until-idle"],
+    "token add": ["ci"],
+    "token revoke": ["ci"],
     "workflow run": ["flow.yaml", "--agents", "agents.py:AGENTS"],
     "workflow check": ["flow.yaml"],
 }
 # Becomes another program; needs a command below it; needs a project that was moved (`test_move`);
-# speaks a protocol of its own (`test_mcp`).
-SILENT = {"run", "workflow", "move", "mcp"}
+# speaks a protocol of its own (`test_mcp`); stays (`tests/integration/server`).
+SILENT = {"run", "workflow", "move", "mcp", "serve"}
 ANSWERING = sorted({*EVERY} - SILENT)
 MAKING = {
     "init",
@@ -83,6 +85,11 @@ MAKING = {
     "demo",
     "run",
     "mcp",
+    "serve",
+    "token",
+    "token add",
+    "token list",
+    "token revoke",
     "trust",
     "move",
     "tasks add",
@@ -118,6 +125,7 @@ BEFORE = {
     "tasks cancel": [A_TASK],
     "tasks retry": [A_TASK, ["tasks", "cancel", "t1"]],
     "store import": [["store", "export", "in.hardsave"]],
+    "token revoke": [["token", "add", "ci"]],
     "undo": [["rewind", "@~1", "--yes"]],
     "redo": [["rewind", "@~1", "--yes"], ["undo"]],
 }
