@@ -26,6 +26,9 @@ class VaultStore:
     async def stats(self) -> Stats:
         return await self._pool.run(self._sync.stats)
 
+    async def saves(self) -> int:
+        return await self._pool.run(self._sync.saves)
+
     async def verify(self, ref: Ref | None = None) -> "Verification":
         return await self._pool.run(self._sync.verify, None if ref is None else plain(ref))
 

@@ -37,6 +37,7 @@ JOBS = {
     "resume": Entry(
         "jobs", "Queue a job again that failed or was killed; it goes on where it was."
     ),
+    "watch": Entry("jobs_watch", "Show how a job goes on, until it is over."),
     "approve": Entry("jobs", "Let a job make the call that it has asked about."),
     "deny": Entry("jobs", "Let a job go on without the call that it has asked about."),
 }
@@ -67,11 +68,19 @@ STORE = {
     "retain": Entry("store.removal", "Let old checkpoints go, for good."),
     "purge": Entry("store.removal", "Remove something from every file of the store, for good."),
 }
+TOKEN = {
+    "add": Entry("token", "Make a token for the server of this store; it is shown once."),
+    "list": Entry("token", "List the tokens for the server of this store; none of them is shown."),
+    "revoke": Entry(
+        "token", "End a token, by its name or id; a server that runs refuses it from now on."
+    ),
+}
 
 SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     "Set up": {
         "init": Entry("init", "Let Claude Code and Codex save by themselves, through their hooks."),
         "run": Entry("run", "Run any agent, with its workspace watched and saved."),
+        "mcp": Entry("mcp", "Serve save, log, show, diff, search and rewind to agents, over MCP."),
         "doctor": Entry("doctor", "Prove that saving and restoring works here."),
         "trust": Entry("trust", "Let all of this project's hardsave.yaml count, as it is now."),
         "move": Entry("move", "Let a project that was moved go on where it is now."),
@@ -107,7 +116,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     },
     "Agents and tasks": {
         "jobs": Branch(
-            "Jobs of agents: list, submit, resume, approve.",
+            "Jobs of agents: list, submit, resume, watch, approve.",
             JOBS,
             """
             hardsave jobs
@@ -147,6 +156,21 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             hardsave store export everything.hardsave
             """,
             default="stats",
+        ),
+    },
+    "Serve": {
+        "serve": Entry(
+            "serve", "Serve this project's jobs over HTTP, for programs and for a browser."
+        ),
+        "token": Branch(
+            "Which programs may call the server: add, list, revoke.",
+            TOKEN,
+            """
+            hardsave token
+            hardsave token add ci
+            hardsave token revoke ci
+            """,
+            default="list",
         ),
     },
 }

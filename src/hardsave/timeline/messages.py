@@ -4,6 +4,7 @@ States are any data. These shapes are known: OpenAI's, Anthropic's, LangChain's,
 anything else in a list of messages is shown as the text it is.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -60,6 +61,17 @@ def read(item: Any) -> Message:
     if not role and not any((texts, calls, results)):
         texts = [_compact(item)]
     return Message(role, "\n".join(texts), tuple(calls), tuple(results))
+
+
+def counted(items: Iterable[Any]) -> tuple[Counter[str], Counter[str]]:
+    """How many messages of whom, and how often each tool was called."""
+    roles: Counter[str] = Counter()
+    tools: Counter[str] = Counter()
+    for item in items:
+        message = read(item)
+        roles[message.role or "message"] += 1
+        tools.update(call.tool for call in message.calls)
+    return roles, tools
 
 
 def first_prompt(items: Iterable[Any]) -> str:

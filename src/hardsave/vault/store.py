@@ -35,6 +35,12 @@ class VaultStore:
         tasks = sum(store.task_counts(user).values())
         return store.stats(user).replace(save_failures=failures, tasks=tasks)
 
+    def saves(self) -> int:
+        """How many checkpoints this user has saved so far, those included that were deleted or
+        dropped since. Reads a row a timeline, unlike `stats`."""
+        lines = self._context.history.timelines(deleted=True)
+        return sum(line.last_seq for line in lines)
+
     def verify(self, ref: Ref | None = None) -> "Verification":
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""
         from hardsave.vault.verify import verify

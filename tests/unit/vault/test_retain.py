@@ -50,6 +50,16 @@ def test_a_plan_changes_nothing_and_applying_it_does(vault: Vault, line: Timelin
     assert vault.store.verify().ok
 
 
+def test_what_was_saved_is_counted_also_when_it_is_gone(vault: Vault, line: Timeline) -> None:
+    fill(line, 5)
+    line.fork(name="other").save({"n": 9})
+    assert vault.store.saves() == 6
+    vault.retention.apply(vault.retention.plan(newest_three))
+    vault.delete(line.head or "")
+    vault.timeline("other").delete()
+    assert vault.store.saves() == 6
+
+
 def test_by_default_age_decides_and_names_stay(vault: Vault, line: Timeline, clock: Clock) -> None:
     line.save({"n": 0})
     line.save({"n": 1}, name="keep me")

@@ -1,5 +1,6 @@
 """How a job stands, out of its task and its newest checkpoint; either may be missing. Pure."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -142,6 +143,12 @@ class Job(Record):
         return self.checkpoint is not None and self.state != "succeeded"
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing more happens to it by itself: it has succeeded or failed, or no task is
+        left that a worker could take."""
+        return self.state not in ("queued", "active", "waiting")
+
+    @property
     def percent(self) -> int:
         """How much of its turns it has used; 100 only when it has succeeded."""
         if self.state == "succeeded":
@@ -233,26 +240,66 @@ class JobHealth(Record):
     waiting: int
     succeeded: int
     failed: int
+    rolled_back: int
+    forgotten: int
     resumable: int
     stale: int
     """Open, and nothing was saved for an hour."""
     near_limit: int
     """Open, with nine of ten turns used."""
+    failures: int
+    """Runs that ended without success. A job that was resumed twice has had two at least."""
+    resumes_open: int
+    """Resumptions that have not ended."""
+    resumes_succeeded: int
+    resumes_failed: int
+
+    @property
+    def resume_success_ratio(self) -> float | None:
+        """Of the resumptions that have ended, how many succeeded; None if none has ended."""
+        ended = self.resumes_succeeded + self.resumes_failed
+        return self.resumes_succeeded / ended if ended else None
+
+
+def is_stale(job: Job, now: datetime) -> bool:
+    """Whether nothing was saved of it for an hour."""
+    return job.updated_at is not None and now - job.updated_at > STALE
 
 
 def health(jobs: Iterable[Job], now: datetime) -> JobHealth:
     every = list(jobs)
-    states = [job.state for job in every]
+    states = Counter(job.state for job in every)
     opened = [job for job in every if job.is_open and job.state != "waiting"]
+    resumed = [job for job in every if _resumptions(job)]
+    last = Counter(_outcome(job) for job in resumed)
+    earlier = sum(map(_resumptions, resumed)) - len(resumed)
     return JobHealth(
         total=len(every),
-        queued=states.count("queued"),
+        queued=states["queued"],
         unserved=sum(job.is_unserved for job in every),
-        active=states.count("active"),
-        waiting=states.count("waiting"),
-        succeeded=states.count("succeeded"),
-        failed=states.count("failed"),
+        active=states["active"],
+        waiting=states["waiting"],
+        succeeded=states["succeeded"],
+        failed=states["failed"],
+        rolled_back=states["rolled_back"],
+        forgotten=states["forgotten"],
         resumable=sum(job.can_resume for job in every),
-        stale=sum(job.updated_at is not None and now - job.updated_at > STALE for job in opened),
+        stale=sum(is_stale(job, now) for job in opened),
         near_limit=sum(job.turns >= NEAR_LIMIT * job.max_turns for job in opened),
+        failures=sum(map(_resumptions, every)) + states["failed"],
+        resumes_open=last["open"],
+        resumes_succeeded=last["succeeded"],
+        resumes_failed=last["failed"] + earlier,
     )
+
+
+def _resumptions(job: Job) -> int:
+    """How often it was resumed. Its id says so, also when the tasks of earlier runs are gone."""
+    return specs.parse(job.id).number - 1
+
+
+def _outcome(job: Job) -> Literal["open", "succeeded", "failed"]:
+    """Of its latest run. An earlier one has failed, or the job could not have been resumed."""
+    if job.state in ("queued", "active", "waiting"):
+        return "open"
+    return "succeeded" if job.state == "succeeded" else "failed"
