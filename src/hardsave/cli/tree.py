@@ -46,6 +46,7 @@ TASKS = {
     "add": Entry("tasks", "Add a task, unless it is there already."),
     "show": Entry("tasks", "Show one task, and what happened to it."),
     "start": Entry("tasks", "Run a command as an attempt at a task."),
+    "run": Entry("tasks_run", "Run a command, or a function, for each task that is due."),
     "retry": Entry("tasks", "Put a failed or rolled back task back to work."),
     "cancel": Entry("tasks", "Let a task not run, or not any further."),
     "answer": Entry("tasks", "Answer what a task has asked; it goes on with that."),
@@ -126,11 +127,12 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
         ),
         "worker": Entry("jobs", "Run the jobs that are queued, with agents of your own."),
         "tasks": Branch(
-            "Work that survives its process: list, add, answer, recover.",
+            "Work that survives its process: list, add, run, answer, recover.",
             TASKS,
             """
             hardsave tasks
             hardsave tasks add fix-parser "Fix the parser"
+            hardsave tasks run -- ./agent.sh {text}
             hardsave tasks recover --dry-run
             """,
             default="list",
