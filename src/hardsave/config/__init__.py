@@ -24,6 +24,7 @@ from hardsave.config.places import (
 from hardsave.defaults import CODE_AGENT_FILE, PROJECT_FILE, STORE_FILE
 from hardsave.errors import Misuse, Unavailable
 from hardsave.logs import log
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from hardsave.config.file import Found
@@ -46,11 +47,20 @@ __all__ = [
     "project_key",
     "project_root",
     "readable",
+    "saving",
     "store_folder",
     "user_file",
 ]
 
 STORE_VARIABLE = "HARDSAVE_STORE"
+
+
+class Saving(NamedTuple):
+    """What the files say of every save."""
+
+    compress: bool
+    strict: bool
+
 
 _reported: set[Path] = set()  # once a process is enough
 
@@ -72,6 +82,14 @@ def leaves_daemon(environment: Mapping[str, str], directory: Path) -> bool:
     no other says otherwise."""
     counting = readable(environment, project_root(directory))
     return all(found["hooks_daemon"].value for found in counting if "hooks_daemon" in found)
+
+
+def saving(environment: Mapping[str, str], directory: Path | None) -> Saving:
+    """How saves are made where a caller says nothing else."""
+    root = None if directory is None else project_root(directory)
+    counting = readable(environment, root)
+    said = {name: each.value for found in counting for name, each in found.items()}
+    return Saving(compress=said.get("compress", True), strict=said.get("strict", False))
 
 
 def included(environment: Mapping[str, str], directory: Path) -> tuple[str, ...]:

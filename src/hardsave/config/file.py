@@ -1,6 +1,9 @@
 """Configuration files: what they may say, and what of it counts.
 
     store: sqlite:////srv/agents/store.db
+    compress: false              # what is stored from now on; it is, by zstd
+    strict: true                 # automatic saves that fail raise, instead of being reported
+    recovery: manual             # tasks of dead processes wait for 'hardsave tasks recover'
     include: [.env, "*.sqlite"]  # saved although ignored, or although they look secret
     tasks:
       profile: production        # development, production or long-running
@@ -19,9 +22,10 @@ There are two: the user's own, and `hardsave.yaml` at the root of a project, whi
 specific and wins. A project's file comes with a clone and is a stranger's, or was changed by the
 agent at work. So a key needs no trust only if no value of it can lead out of the project, remove
 or replace anything, or let finished work run again: `retention.automatic`, which in a project's
-file can only stop removals, `hooks.daemon` and `max_attempts`. All others count once the user has
-looked at the file and run `hardsave trust` (see `config.trust`). Until then they are left out, and
-that is reported.
+file can only stop removals, `recovery`, which can only keep work from running again, `compress`,
+`hooks.daemon` and `max_attempts`. `strict` is not among them: it could end an agent. All others
+count once the user has looked at the file and run `hardsave trust` (see `config.trust`). Until then
+they are left out, and that is reported.
 
 The section `server.checkpoint` of CodeAgent's configuration is understood too, here and in its own
 file, `config/config.yaml`, of which nothing else is read. A key that is not known, a value that
@@ -121,6 +125,7 @@ def _store(value: Any) -> str:
     return "" if is_one else "the URL of a store, or the whole path of its file"
 
 
+RECOVERY = ("auto", "manual")
 PROFILES = ("development", "production", "long-running")
 CODE_AGENT_SECTION = ("server", "checkpoint")
 _ATTEMPTS = _Key("max_attempts", _number(1, 100), needs_trust=False)  # of failed work alone
@@ -129,6 +134,9 @@ SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
     (): {
         "store": _Key("store", _store),
         "include": _Key("include", _pattern, is_list=True),  # what is secret leaves the project
+        "compress": _Key("compress", _one_of(True, False), needs_trust=False),
+        "strict": _Key("strict", _one_of(True, False)),  # a full disk would end an agent
+        "recovery": _Key("recovery", _one_of(*RECOVERY), needs_trust=False),
     },
     ("tasks",): {
         "profile": _Key("profile", _one_of(*PROFILES)),

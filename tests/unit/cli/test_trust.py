@@ -34,7 +34,34 @@ def test_untrusted_it_is_left_out_and_that_is_said(
 def test_only_what_removes_and_reruns_nothing_needs_no_trust() -> None:
     free = {key.setting for keys in file.SECTIONS.values() for key in keys.values()}
     free -= {key.setting for ks in file.SECTIONS.values() for key in ks.values() if key.needs_trust}
-    assert free == {"retain_automatically", "hooks_daemon", "max_attempts"}
+    assert free == {
+        "retain_automatically", "hooks_daemon", "max_attempts", "compress", "recovery",
+    }  # fmt: skip
+
+
+def test_a_strangers_file_cannot_make_a_failing_save_stop_an_agent(project: Path, run: Run) -> None:
+    (project / config.PROJECT_FILE).write_text("strict: true\n")
+    with hardsave.open() as vault:
+        assert not vault.strict
+    run("trust", "--yes")
+    with hardsave.open() as vault:
+        assert vault.strict
+    with hardsave.open(strict=False) as vault:
+        assert not vault.strict
+
+
+def test_a_strangers_file_can_hold_work_back_and_never_let_it_run(
+    project: Path, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (project / config.PROJECT_FILE).write_text("recovery: manual\n")
+    assert run("tasks", "settings", "--json").data["recovery"] == "manual"
+    user = tmp_path / "config" / "hardsave" / "config.yaml"
+    user.parent.mkdir(parents=True)
+    user.write_text("recovery: manual\n")
+    (project / config.PROJECT_FILE).write_text("recovery: auto\ntasks:\n  profile: production\n")
+    run("trust", "--yes")
+    assert run("tasks", "settings", "--json").data["recovery"] == "manual"
 
 
 def test_trusted_all_of_it_counts_until_it_changes(
@@ -93,12 +120,13 @@ def test_the_user_s_own_file_needs_no_trust_and_a_project_s_is_more_specific(
     (project / config.PROJECT_FILE).write_text("tasks:\n  profile: long-running\n")
     assert run("trust", "--yes").code == 0
     assert run("tasks", "settings").out == (
-        "max_attempts: 5\nkeep_completed: 500\ncleanup_every: 10\n"
+        "max_attempts: 5\nkeep_completed: 500\ncleanup_every: 10\nrecovery: auto\n"
     )
     assert run("tasks", "settings", "--profile", "development", "--json").data == {
         "max_attempts": 1,
         "keep_completed": 50,
         "cleanup_every": 10,
+        "recovery": "auto",
     }
     own.write_text("store: relative.db\n")
     refused = " ".join(run("log").err.split())  # lines are folded, where depends on the path

@@ -74,7 +74,7 @@ LAUGHS = "&a0 [x, x, x, x, x, x, x, x, x]" + "".join(
     [
         (
             "task:\n  max_attempts: 3",
-            r"f.yaml:1: task is not a setting; .*: hooks, include, retention, server, store, tasks",
+            r"f.yaml:1: task is not a setting; .*: compress, hooks, .*, store, strict, tasks",
         ),
         ("tasks:\n\n  max_atempts: 3", r"f.yaml:3: tasks.max_atempts is not a setting"),
         ("tasks:\n  max_attempts: 0", r"f.yaml:2: tasks.max_attempts is a number from 1 to 100"),
@@ -103,7 +103,7 @@ LAUGHS = "&a0 [x, x, x, x, x, x, x, x, x]" + "".join(
         ("store: elsewhere.db", r"f.yaml:1: store is the URL of a store, or the whole path"),
         (
             "stores: /elsewhere.db",
-            r"f.yaml:1: stores is not a setting; there are: hooks, include, retention, ser",
+            r"f.yaml:1: stores is not a setting; there are: compress, hooks, include, recovery, ",
         ),
         ("server:\n  checkpoint:\n    enabled: 1", r"f.yaml:3: .*is true, false"),
         (
