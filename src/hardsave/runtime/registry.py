@@ -99,7 +99,7 @@ class Agents:
         status = _needed(cls).get("status")
         if status is not None and isinstance(agent.status, Enum) and not _is_enum(status):
             raise Misuse(f"{cls.__name__} could not be made again with its status; {_OWN_WAY}")
-        if not hasattr(cls, "set_message_history") and not _is_its_own(agent):
+        if getattr(cls, "set_message_history", None) is None and not _is_its_own(agent):
             raise Misuse(f"{cls.__name__} could not {_MESSAGES}")
 
     def revived(self, state: AgentState) -> Agent:
