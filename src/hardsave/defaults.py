@@ -12,6 +12,8 @@ STORE_FILE = "store.db"  # in the folder of a project, among the user's data
 PROJECT_FILE = "hardsave.yaml"  # settings of a project, at its root
 USER_FILE = "config.yaml"  # settings of a user
 MAX_CONFIG_BYTES = 32 * _KIB  # of such a file; PyYAML takes a third of a second for so many
+CODE_AGENT_FILE = "config/config.yaml"  # of a project that CodeAgent's server works on
+MAX_CODE_AGENT_BYTES = 128 * _KIB  # of that: most of it is about other things
 
 # The store
 

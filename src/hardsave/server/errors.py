@@ -4,10 +4,10 @@ Most routes answer `application/problem+json` (RFC 9457) with a stable `code` an
 `detail`; documented routes `{error, message}`; pages HTML.
 """
 
-import html
 from http import HTTPStatus
 
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, NotFound, Unavailable
+from hardsave.server.page import render
 from hardsave.server.route import HTML, JSON, Answer, Route
 
 PROBLEM = "application/problem+json"
@@ -69,7 +69,8 @@ def answer(refused: Refused, route: Route | None, request_id: str, *, as_page: b
     """The answer to a request that is refused, in the form of its route."""
     detail = str(refused)
     if as_page:
-        return Answer(refused.status, _page(refused, detail), HTML, refused.headers)
+        page = render.page("refused.html", refused=refused, detail=detail)
+        return Answer(refused.status, page, HTML, refused.headers)
     if route is not None and route.documented:
         body = {"error": refused.title, "message": detail}
         return Answer(refused.status, body, JSON, refused.headers)
@@ -82,12 +83,3 @@ def answer(refused: Refused, route: Route | None, request_id: str, *, as_page: b
         "request_id": request_id,
     }
     return Answer(refused.status, problem, PROBLEM, refused.headers)
-
-
-def _page(refused: Refused, detail: str) -> str:
-    title = html.escape(refused.title)
-    return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
-        f"<h1>{title}</h1><p>{html.escape(detail)}</p>"
-        '<p><a href="/">Jobs</a> · <a href="/login">Log in</a></p></html>'
-    )

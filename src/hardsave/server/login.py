@@ -5,33 +5,14 @@ that a chat makes of a link nor a second tab takes it away. Since the button is 
 server, the browser sends its new SameSite=Strict cookie right away, wherever the link was clicked.
 """
 
-import html
-
 from hardsave.defaults import SESSION_SECONDS
 from hardsave.server.errors import Refused
+from hardsave.server.page import render
 from hardsave.server.route import HTML, Answer, Call, Route
-
-_PAGE = """<!doctype html>
-<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
-<title>Hardsave: log in</title>
-<h1>Hardsave</h1>
-<form method=post action="/login">
-{field}
-<button autofocus>Log in</button>
-</form></html>
-"""
-_LINKED = '<input type=hidden name=key value="{key}">'
-_PASTED = (
-    "<p>Open the link that <code>hardsave serve</code> has printed, or paste a token from "
-    "<code>hardsave token add</code>:</p>"
-    "<p><label>Token <input type=password name=token autocomplete=off></label></p>"
-)
 
 
 def show(call: Call) -> Answer:
-    key = call.query.get("key", "")
-    field = _LINKED.format(key=html.escape(key)) if key else _PASTED
-    return Answer(200, _PAGE.format(field=field), HTML)
+    return Answer(200, render.page("login.html", key=call.query.get("key", "")), HTML)
 
 
 def enter(call: Call) -> Answer:

@@ -2,13 +2,18 @@
 
 from urllib.parse import unquote_to_bytes
 
-from hardsave.server import health, login
+from hardsave.server import checkpoints, health, login, metrics, webhook
+from hardsave.server.page import routes as page
 from hardsave.server.route import Route
 from hardsave.tuples import NamedTuple
 
 ROUTES: tuple[Route, ...] = (
     *health.ROUTES,
     *login.ROUTES,
+    *checkpoints.ROUTES,
+    *webhook.ROUTES,
+    *metrics.ROUTES,
+    *page.ROUTES,
 )
 
 

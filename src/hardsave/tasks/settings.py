@@ -48,9 +48,12 @@ PROFILES: Mapping[str, TaskSettings] = {
 }
 
 
-def of_project(root: Path, environment: Mapping[str, str]) -> TaskSettings:
-    """The settings in force for the project at `root`: the user's, and over them its own."""
-    return combined(config.readable(environment, root))
+def of_project(
+    root: Path, environment: Mapping[str, str], *, code_agent: Path | None = None
+) -> TaskSettings:
+    """The settings in force for the project at `root`: the user's, and over them its own. Between
+    them stand those of the `config/config.yaml` in the folder `code_agent`."""
+    return combined(config.readable(environment, root, code_agent=code_agent))
 
 
 def combined(files: Iterable[Found]) -> TaskSettings:

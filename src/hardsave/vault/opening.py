@@ -50,12 +50,23 @@ def open_vault(
     redaction = redaction_of(redact)
     directory = _directory()
     settings = _Settings(directory, compress, strict)
-    store = _store(url, durability, compress=settings.compress)
     return Vault(
-        store,
+        _store(url, os.curdir, durability, settings.compress),
         user=user,
         max_value_bytes=max_value_bytes,
         redact=redaction or False,
+        directory=directory,
+        included=_included,
+        is_strict=settings.strict,
+    )
+
+
+def open_project(directory: str, url: str | None = None) -> Vault:
+    """Open the store at `url`, or the own one of the project that a directory is in, with that
+    project's settings: for programs that name their project, and may be started anywhere."""
+    settings = _Settings(directory, None, None)
+    return Vault(
+        _store(url, directory, "power", settings.compress),
         directory=directory,
         included=_included,
         is_strict=settings.strict,
@@ -93,14 +104,6 @@ class _Settings:
         return self._said
 
 
-def _store(url: str | None, durability: Durability, *, compress: Callable[[], bool]) -> Store:
-    if url is None:
-        return _own_store(durability, compress=compress)
-    store = registry.open_store(url, durability=durability, compress=compress)
-    _keep_out_of_git(url)
-    return store
-
-
 def repair_store(url: str | None = None) -> Report:
     """Save what can be read of the store at `url`, or of this project's own.
 
@@ -110,12 +113,18 @@ def repair_store(url: str | None = None) -> Report:
     return registry.repair_store(_own_url() if url is None else url)
 
 
-def _own_store(durability: Durability, *, compress: Callable[[], bool]) -> Store:
-    from pathlib import Path  # only whoever names no store needs to know where it is
+def _store(
+    url: str | None, directory: str, durability: Durability, compress: Callable[[], bool]
+) -> Store:
+    if url is not None:
+        store = registry.open_store(url, durability=durability, compress=compress)
+        _keep_out_of_git(url)
+        return store
+    from pathlib import Path  # only a caller that names no store needs to know where it is
 
     from hardsave.vault import projects
 
-    url, own = projects.own_store(os.environ, Path.cwd())
+    url, own = projects.own_store(os.environ, Path(directory).absolute())
     store = registry.open_store(url, durability=durability, compress=compress)
     if own is None:
         _keep_out_of_git(url)
@@ -130,26 +139,24 @@ def _keep_out_of_git(url: str) -> None:
     if not url.startswith("sqlite:"):
         return
     path = os.path.realpath(registry.sqlite_path(url))
-    top = _work_tree(os.path.dirname(path))
-    if top is not None:
+    if _is_in_work_tree(os.path.dirname(path)):
         from pathlib import Path
 
-        from hardsave.workspace.git.exclude_file import exclude_store  # few stores lie in one
+        from hardsave.workspace.git.exclude_file import exclude  # few stores lie in one
 
-        exclude_store(Path(top), path)
+        exclude(Path(path), ("", "-*"))
 
 
-def _work_tree(folder: str) -> str | None:
-    """The nearest folder upwards that has a `.git`: of several repositories it is the innermost
-    that would offer a file. None if there is none, or inside of a `.git`."""
+def _is_in_work_tree(folder: str) -> bool:
+    """Whether a folder upwards has a `.git`, and this is not inside of it."""
     while os.path.basename(folder) != ".git":
         if os.path.lexists(os.path.join(folder, ".git")):
-            return folder
+            return True
         above = os.path.dirname(folder)
         if above == folder:
             break
         folder = above
-    return None
+    return False
 
 
 def _own_url() -> str:

@@ -99,7 +99,8 @@ def test_trust_is_of_one_project_alone(
 
 
 def test_what_needs_no_trust_is_not_asked_about(project: Path, run: Run) -> None:
-    assert run("trust", "--json").data == {"file": None, "trusted": False, "settings": {}}
+    nothing: dict[str, object] = {"file": None, "trusted": False, "settings": {}, "files": []}
+    assert run("trust", "--json").data == nothing
     (project / config.PROJECT_FILE).write_text("hooks:\n  daemon: false\n")
     assert "nothing in it needs to be trusted" in run("trust").out
     (project / config.PROJECT_FILE).write_text("tasks:\n  max_atempts: 9\n")
@@ -199,3 +200,49 @@ def test_every_command_says_that_a_project_s_file_cannot_be_read(
     monkeypatch.setattr(config, "_reported", set())  # as in a process of its own
     assert run(command).code == 0
     assert f"{project}/hardsave.yaml:1: tasks.max_attempts is a number" in caplog.text
+
+
+# CodeAgent's own file
+
+CODE_AGENT = """\
+project: {base_dir: "${PROJECT_DIR}"}
+server:
+  check_interval: 60
+  max_iterations: null
+  checkpoint: {enabled: true, keep_completed_tasks: 5, max_task_attempts: 2}
+"""
+
+
+def test_code_agents_file_is_trusted_beside_the_projects_own(
+    project: Path, elsewhere: Path, run: Run
+) -> None:
+    theirs = project / config.CODE_AGENT_FILE
+    theirs.parent.mkdir()
+    theirs.write_text(CODE_AGENT)
+    shown = run("trust", "--yes")
+    assert f"store: {elsewhere}" in shown.err
+    assert "server.checkpoint.keep_completed_tasks: 5" in " ".join(shown.err.split())
+    told = run("trust", "--json").data
+    assert told["file"] == str(project / config.PROJECT_FILE)
+    assert [(each["file"], each["trusted"]) for each in told["files"]] == [
+        (str(project / config.PROJECT_FILE), True),
+        (str(theirs), True),
+    ]
+    theirs.write_text(CODE_AGENT.replace("5", "0"))
+    told = run("trust", "--json", "--yes").data
+    assert [each["trusted"] for each in told["files"]] == [True, True]
+    assert run("trust", "--undo").out == "it is trusted no longer\n"
+    told = run("trust", "--undo", "--json").data
+    assert [each["trusted"] for each in told["files"]] == [False, False]
+
+
+@pytest.mark.parametrize("said", ["defaults: [model]\n", "server: {checkpoint: x.pt}\n", "{\n"])
+def test_a_config_yaml_of_another_program_is_nothing_to_trust(
+    project: Path, run: Run, said: str
+) -> None:
+    theirs = project / config.CODE_AGENT_FILE
+    theirs.parent.mkdir()
+    theirs.write_text(said)
+    assert run("trust").code == 0
+    (project / config.PROJECT_FILE).write_text("tasks: {keep_completed: 7}\n")
+    assert run("trust", "--yes", "--json").data["trusted"] is True

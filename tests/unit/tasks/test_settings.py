@@ -106,11 +106,32 @@ LAUGHS = "&a0 [x, x, x, x, x, x, x, x, x]" + "".join(
             r"f.yaml:1: stores is not a setting; there are: compress, hooks, include, recovery, ",
         ),
         ("server:\n  checkpoint:\n    enabled: 1", r"f.yaml:3: .*is true, false"),
-        ("server:\n  checkpoint:\n    checkpoint_file: ../x", r"f.yaml:3: .*without folders"),
-        ("server:\n  checkpoint:\n    checkpoint_file: '*'", r"f.yaml:3: .*without folders"),
-        ('server:\n  checkpoint:\n    checkpoint_file: "x\\n*"', r"f.yaml:3: .*without folders"),
-        ('server:\n  checkpoint:\n    checkpoint_file: "x\\0"', r"f.yaml:3: .*without folders"),
-        ("server:\n  checkpoint:\n    checkpoint_file: ..", r"f.yaml:3: .*without folders"),
+        (
+            "server:\n  checkpoint:\n    checkpoint_file: ../x",
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        (
+            "server:\n  checkpoint:\n    checkpoint_file: '*'",
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        (
+            'server:\n  checkpoint:\n    checkpoint_file: "x\\n*"',
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        (
+            'server:\n  checkpoint:\n    checkpoint_file: "x\\0"',
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        (
+            "server:\n  checkpoint:\n    checkpoint_file: ..",
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        (
+            "server:\n  checkpoint:\n    checkpoint_file: /x",
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        ("server:\n  checkpoint:\n    checkpoint_file: a/.GIT/x", r"f.yaml:3: .*a file inside of"),
+        ("server:\n  checkpoint:\n    checkpoint_file: a//x", r"f.yaml:3: .*a file inside of"),
         (
             "tasks:\n  max_attempts: 3\nserver:\n  checkpoint:\n    max_task_attempts: 4",
             r"f.yaml:5: .*says again",
