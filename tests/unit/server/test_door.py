@@ -171,6 +171,7 @@ def test_a_scope_allows_what_stands_before_it(scope: str, method: str, status: i
         ("POST", {"content-length": "1048577", "content-type": "application/json"}, 413),
         ("POST", {"content-length": "9" * 5_000, "content-type": "application/json"}, 413),
         ("GET", {"content-length": "2", "content-type": "application/json"}, 400),
+        ("DELETE", {"content-length": "2", "content-type": "application/json"}, 400),
     ],
 )
 def test_a_body_is_json_and_not_too_large(
