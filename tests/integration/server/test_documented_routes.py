@@ -1,6 +1,7 @@
 """The documented routes as their document has them: curl, a server, a worker and a receiver."""
 
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import hardsave
+from tests.docs.pages import DOCS, blocks
 from tests.integration.server.conftest import HARDSAVE, LIMIT, Server, Start, environment
 from tests.unit.runtime.listener import Listener, listening
 
@@ -70,12 +73,6 @@ class Curl:
         )
         body, _, status = ran.stdout.rpartition("\n")
         return int(status), json.loads(body)
-
-    def until_resumable(self, job: str, wanted: bool) -> None:
-        end = time.monotonic() + LIMIT
-        while self(CAN_RESUME, job=job)[1]["canResume"] != wanted:
-            assert time.monotonic() < end
-            time.sleep(0.1)
 
 
 @pytest.fixture
@@ -175,9 +172,7 @@ def test_the_commands_of_the_document_run_as_printed(curl: Curl) -> None:
     assert curl(CAN_RESUME)[1]["canResume"] is False
     assert curl(RESUME)[0] == curl(SHOW)[0] == curl(DELETE)[0] == 404
     with curl.server.vault() as vault:
-        job = vault.jobs.add("123", "Fix it")
-        vault.timeline("123").save(_saved(job.spec.prompt))
-        vault.tasks.cancel("123")
+        failed(vault)
         assert curl(CAN_RESUME)[1]["canResume"] is True
         assert curl(RESUME)[1]["newJobId"] == "123~2"
         assert vault.jobs.get("123").spec.callback == "https://webhook.site/..."
@@ -188,17 +183,36 @@ def test_the_commands_of_the_document_run_as_printed(curl: Curl) -> None:
         assert curl(DELETE)[0] == 404
 
 
-def _saved(prompt: str) -> dict[str, Any]:
-    """A conversation of job 123, as its worker leaves it."""
-    return {
-        "messages": [{"role": "user", "content": prompt}],
-        "data": {"content": {"job": {"lineage": "123", "prompt": prompt, "id": "123"}}},
-        "turn": 1,
-        "status": "running",
-        "model": None,
-        "error": None,
-        "output": {"content": None},
-    }
+def failed(vault: hardsave.Vault) -> None:
+    """Job 123, as a worker leaves it that has failed after a turn."""
+    job = {"lineage": "123", "prompt": "Fix it", "id": "123"}
+    vault.jobs.add("123", "Fix it")
+    vault.timeline("123").save(
+        {
+            "messages": [{"role": "user", "content": "Fix it"}],
+            "data": {"content": {"job": job}},
+            "turn": 1,
+            "status": "running",
+            "model": None,
+            "error": None,
+            "output": {"content": None},
+        }
+    )
+    vault.tasks.cancel("123")
+
+
+def test_the_commands_of_the_page_are_answered_as_it_says(curl: Curl, tmp_path: Path) -> None:
+    with curl.server.vault() as vault:
+        failed(vault)
+    (block,) = blocks(DOCS / "howto" / "server-jobs.md", "bash")
+    steps = re.findall(r"^# (\d+): .*\n((?:(?!#).*\n)+)", block, re.MULTILINE)
+    assert len(steps) == block.count("curl ") == 8
+    for status, command in steps:
+        told = curl(command, **{"/srv/shop": str(curl.server.folder)})
+        assert told[0] == int(status), (command, told)
+    undo = [*HARDSAVE, "undo", "--timeline", "123", "--store", curl.server.store]
+    subprocess.run(undo, cwd=curl.server.folder, env=environment(tmp_path), check=True)
+    assert curl(CAN_RESUME)[1]["canResume"] is True
 
 
 @pytest.mark.parametrize("header", ["Host: evil.example", "Origin: http://evil.example"])

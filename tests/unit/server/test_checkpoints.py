@@ -408,29 +408,22 @@ def test_what_changes_between_two_calls_ends_in_a_documented_answer(site: Site) 
         assert site.call("POST", "checkpoints", id, "resume")[0] == expected, told
 
 
-@pytest.mark.parametrize("id", ["..", "a/b?c#d", "a%2Fb", "ünïcode ✓", ".", "a+b&c=d"])
-def test_any_id_is_one_segment_and_leads_to_its_own_job(site: Site, id: str) -> None:
+def test_any_id_is_one_segment_and_leads_to_its_own_job(site: Site) -> None:
     site.may_end.set()
-    for name in (id, "b", "a"):
-        site.vault.jobs.add(name, "Fix the bug")
+    ids = ["..", "a/b?c#d", "a%2Fb", "ünïcode ✓", ".", "a+b&c=d"]
+    for id in [*ids, "a", "b"]:
+        site.vault.jobs.add(id, "Fix the bug")
     site.work(NOTE, BREAKS)
-    assert site.call("GET", "checkpoints", id)[1]["jobId"] == id
-    assert site.call("POST", "checkpoints", id, "resume")[1]["newJobId"] == f"{id}~2"
-    assert site.call("DELETE", "checkpoints", id)[1]["jobId"] == f"{id}~2"
-    assert {each["jobId"] for each in site.call("GET", "checkpoints")[1]["checkpoints"]} == {
-        "a",
-        "b",
-    }
+    for id in ids:
+        assert site.call("GET", "checkpoints", id)[1]["jobId"] == id
+        assert site.call("POST", "checkpoints", id, "resume")[1]["newJobId"] == f"{id}~2"
+        assert site.call("DELETE", "checkpoints", id)[1]["jobId"] == f"{id}~2"
+    left = site.call("GET", "checkpoints")[1]["checkpoints"]
+    assert {each["jobId"] for each in left} == {"a", "b"}
 
 
-@pytest.mark.parametrize("id", ["a:b", "@x", " x", "x" * 2000, "a\nb", "a\0b"])
-def test_an_id_that_no_job_can_have_is_refused_everywhere(site: Site, id: str) -> None:
-    answers = {
-        site.call("GET", "checkpoints", id)[0],
-        site.call("POST", "checkpoints", id, "resume")[0],
-        site.call("DELETE", "checkpoints", id)[0],
-    }
-    assert len(answers) == 1
-    assert answers <= {400, 404}
-    told = site.call("GET", "checkpoints", id, "can-resume")
-    assert told[0] in answers or told[1]["canResume"] is False
+def test_an_id_that_no_job_can_have_is_refused_everywhere(site: Site) -> None:
+    for id in ["a:b", "@x", " x", "x" * 2000, "a\nb", "a\0b"]:
+        asked = [("GET",), ("GET", "can-resume"), ("POST", "resume"), ("DELETE",)]
+        answers = {site.call(method, "checkpoints", id, *rest)[0] for method, *rest in asked}
+        assert answers == {400}, id
