@@ -11,7 +11,20 @@ GOOD = {
     "workspace": "/",
     "callback": {"url": "https://receiver.example/done"},
 }
-WRONG = (None, 0, 1.5, True, [], [1], {}, {"a": 1}, "", "\u0000", "x" * 300_000, [[[]]])
+WRONG: tuple[object, ...] = (
+    None,
+    0,
+    1.5,
+    True,
+    [],
+    [1],
+    {},
+    {"a": 1},
+    "",
+    "\u0000",
+    "x" * 300_000,
+    [[[]]],
+)
 TYPES = (
     "text/plain",
     "application/x-www-form-urlencoded",
