@@ -1,6 +1,7 @@
 """The skill and the MCP server in the real agents: listed, and used to save, break and go back."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,25 @@ from typing import Any
 import pytest
 
 from hardsave.runtime.scripted import Call, Reply, ScriptedModel
+from tests.docs.pages import DOCS, blocks
 from tests.integration.agents import test_claude_code as claude
 from tests.integration.agents import test_codex as codex
-from tests.integration.agents.stage import HARDSAVE, Stage
+from tests.integration.agents.stage import Stage
 
 TOOLS = ["save", "log", "show", "diff", "search", "rewind", "undo"]
-SERVER = [*HARDSAVE.split(), "mcp", "--allow-rewind"]
+PAGE = DOCS / "howto" / "mcp.md"
 SKILL = "Checkpoints of all files of a project, with undo"
+
+
+def added(stage: Stage, program: str, *more: str) -> None:
+    """As the page says it, with more options; and the server may rewind."""
+    stage.environment["PATH"] = f"{Path(sys.executable).parent}:{stage.environment['PATH']}"
+    lines = [line for block in blocks(PAGE, "sh") for line in block.splitlines()]
+    (typed,) = (line for line in lines if line.startswith(f"{Path(program).name} mcp add"))
+    _, *words = shlex.split(typed)
+    at = words.index("--")
+    done = stage.run([program, *words[:at], *more, *words[at:], "--allow-rewind"], {})
+    assert done.returncode == 0, done
 
 
 def steps(stage: Stage) -> list[str]:
@@ -30,8 +43,7 @@ def test_claude_reads_the_skill_and_takes_a_file_back_with_the_tools(tmp_path: P
     assert claude.CLAUDE is not None
     (stage.project / "a.txt").write_text("one\n")
     stage.hardsave("init", "--skill", "--yes")
-    added = stage.run([claude.CLAUDE, "mcp", "add", "hardsave", "--", *SERVER], {})
-    assert added.returncode == 0, added
+    added(stage, claude.CLAUDE)
     assert "Connected" in stage.run([claude.CLAUDE, "mcp", "list"], {}).stdout
 
     def tool(called: str, id: str, **given: Any) -> Call:
@@ -57,7 +69,7 @@ def test_claude_reads_the_skill_and_takes_a_file_back_with_the_tools(tmp_path: P
     assert {f"mcp__hardsave__{name}" for name in TOOLS} <= {*listed["tools"]}
     assert f"- hardsave: {SKILL}" in json.dumps(asked[0])
     assert "Save before you dare" in json.dumps(asked[1])
-    assert "mcp__hardsave__rewind" in json.dumps(asked[0])
+    assert "mcp__hardsave__undo" in json.dumps(asked), "which the script never calls"
 
     found = claude.results(asked[-1])
     answers = {each["tool_use_id"]: str(each["content"]) for each in found}
@@ -97,9 +109,7 @@ def test_codex_reads_the_skill_and_takes_a_file_back_with_the_tools(tmp_path: Pa
     assert codex.CODEX is not None
     stage.hardsave("init", "--skill", "--yes")
     told = f"XDG_DATA_HOME={stage.environment['XDG_DATA_HOME']}"
-    command = [codex.CODEX, "mcp", "add", "hardsave", "--env", told, "--", *SERVER]
-    added = stage.run(command, {})
-    assert added.returncode == 0, added
+    added(stage, codex.CODEX, "--env", told)
     server = (stage.config / "config.toml").read_text()
 
     def code(text: str, id: str) -> Call:
