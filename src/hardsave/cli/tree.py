@@ -37,6 +37,7 @@ JOBS = {
     "resume": Entry(
         "jobs", "Queue a job again that failed or was killed; it goes on where it was."
     ),
+    "watch": Entry("jobs_watch", "Show how a job goes on, until it is over."),
     "approve": Entry("jobs", "Let a job make the call that it has asked about."),
     "deny": Entry("jobs", "Let a job go on without the call that it has asked about."),
 }
@@ -45,6 +46,7 @@ TASKS = {
     "add": Entry("tasks", "Add a task, unless it is there already."),
     "show": Entry("tasks", "Show one task, and what happened to it."),
     "start": Entry("tasks", "Run a command as an attempt at a task."),
+    "run": Entry("tasks_run", "Run a command, or a function, for each task that is due."),
     "retry": Entry("tasks", "Put a failed or rolled back task back to work."),
     "cancel": Entry("tasks", "Let a task not run, or not any further."),
     "answer": Entry("tasks", "Answer what a task has asked; it goes on with that."),
@@ -65,6 +67,13 @@ STORE = {
     "import": Entry("store.transfer", "Add what an export holds and is not here yet."),
     "retain": Entry("store.removal", "Let old checkpoints go, for good."),
     "purge": Entry("store.removal", "Remove something from every file of the store, for good."),
+}
+TOKEN = {
+    "add": Entry("token", "Make a token for the server of this store; it is shown once."),
+    "list": Entry("token", "List the tokens for the server of this store; none of them is shown."),
+    "revoke": Entry(
+        "token", "End a token, by its name or id; a server that runs refuses it from now on."
+    ),
 }
 
 SECTIONS: dict[str, dict[str, Entry | Branch]] = {
@@ -107,7 +116,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     },
     "Agents and tasks": {
         "jobs": Branch(
-            "Jobs of agents: list, submit, resume, approve.",
+            "Jobs of agents: list, submit, resume, watch, approve.",
             JOBS,
             """
             hardsave jobs
@@ -118,11 +127,12 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
         ),
         "worker": Entry("jobs", "Run the jobs that are queued, with agents of your own."),
         "tasks": Branch(
-            "Work that survives its process: list, add, answer, recover.",
+            "Work that survives its process: list, add, run, answer, recover.",
             TASKS,
             """
             hardsave tasks
             hardsave tasks add fix-parser "Fix the parser"
+            hardsave tasks run -- ./agent.sh {text}
             hardsave tasks recover --dry-run
             """,
             default="list",
@@ -146,6 +156,21 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             hardsave store export everything.hardsave
             """,
             default="stats",
+        ),
+    },
+    "Serve": {
+        "serve": Entry(
+            "serve", "Serve this project's jobs over HTTP, for programs and for a browser."
+        ),
+        "token": Branch(
+            "Which programs may call the server: add, list, revoke.",
+            TOKEN,
+            """
+            hardsave token
+            hardsave token add ci
+            hardsave token revoke ci
+            """,
+            default="list",
         ),
     },
 }

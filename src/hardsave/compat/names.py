@@ -1,5 +1,6 @@
 """Names that other systems allow and ours do not: any text gets one that fits."""
 
+import re
 from collections.abc import Callable
 
 from blake3 import blake3
@@ -21,6 +22,11 @@ def fitting(text: str, check: Callable[[str], object]) -> str:
     except Misuse:
         return _stand_in(text)
     return _stand_in(text) if text.startswith(STAND_IN) else text
+
+
+def is_stand_in(text: str) -> bool:
+    """Whether it looks like what `fitting` gives in the place of another text."""
+    return re.fullmatch(f"{STAND_IN}[0-9a-f]{{32}}", text) is not None
 
 
 def _stand_in(text: str) -> str:

@@ -57,21 +57,25 @@ ARGUMENTS = {
     "tasks add": ["t9"],
     "tasks show": ["t1"],
     "tasks start": ["t1", "--", "true"],
+    "tasks run": ["--until-idle", "--", "true"],
     "tasks retry": ["t1"],
     "tasks cancel": ["t1"],
     "tasks answer": ["t1", "yes"],
     "jobs submit": ["fresh", "--prompt", "Do"],
     "jobs show": ["fix"],
     "jobs resume": ["fix"],
+    "jobs watch": ["done"],
     "jobs approve": ["asks"],
     "jobs deny": ["asks"],
     "worker": ["--agents", "agents.py:AGENTS", "--until-idle"],
+    "token add": ["ci"],
+    "token revoke": ["ci"],
     "workflow run": ["flow.yaml", "--agents", "agents.py:AGENTS"],
     "workflow check": ["flow.yaml"],
 }
 # Becomes another program; needs a command below it; needs a project that was moved (`test_move`);
-# speaks a protocol of its own (`test_mcp`).
-SILENT = {"run", "workflow", "move", "mcp"}
+# speaks a protocol of its own (`test_mcp`); stays (`tests/integration/server`).
+SILENT = {"run", "workflow", "move", "mcp", "serve"}
 ANSWERING = sorted({*EVERY} - SILENT)
 MAKING = {
     "init",
@@ -82,9 +86,15 @@ MAKING = {
     "demo",
     "run",
     "mcp",
+    "serve",
+    "token",
+    "token add",
+    "token list",
+    "token revoke",
     "trust",
     "move",
     "tasks add",
+    "tasks run",
     "workflow",
     "workflow run",
     "workflow check",
@@ -96,6 +106,7 @@ WITH_JOBS = {
     "jobs list",
     "jobs show",
     "jobs resume",
+    "jobs watch",
     "jobs approve",
     "jobs deny",
     "worker",
@@ -116,6 +127,7 @@ BEFORE = {
     "tasks cancel": [A_TASK],
     "tasks retry": [A_TASK, ["tasks", "cancel", "t1"]],
     "store import": [["store", "export", "in.hardsave"]],
+    "token revoke": [["token", "add", "ci"]],
     "undo": [["rewind", "@~1", "--yes"]],
     "redo": [["rewind", "@~1", "--yes"], ["undo"]],
 }

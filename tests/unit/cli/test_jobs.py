@@ -1,5 +1,8 @@
 """Jobs and workflows from the command line."""
 
+import asyncio
+import json
+import logging
 import signal
 import subprocess
 import sys
@@ -7,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import hardsave
 from hardsave.cli.errors import Exit
+from hardsave.compat.ai_coder import AgentCheckpoint, checkpoint_manager
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.jobs_project import make_jobs
 
@@ -113,6 +118,77 @@ def test_what_cannot_be_resumed_is_refused(
 def test_a_resumption_may_begin_earlier(run: Run, jobs_project: Path) -> None:
     ran = run("jobs", "resume", "fix", "--from", "fix:1", "--max-turns", "3", "--json")
     assert (ran.data["turn"], ran.data["max_turns"]) == (0, 3)
+
+
+def test_a_resumption_may_have_a_callback_of_its_own_and_is_logged(
+    run: Run, jobs_project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="hardsave"):
+        assert run("jobs", "resume", "fix", "--callback", "https://example.org/told").code == 0
+    assert "job 'fix' is resumed as 'fix~2', from turn 1 of 10" in caplog.text
+    with hardsave.open() as vault:
+        assert vault.jobs.get("fix").spec.callback == "https://example.org/told"
+    assert run("jobs", "resume", "asks", "--callback", "nowhere").code == Exit.CONFLICT
+
+
+def test_watching_a_job_that_is_over_says_how_it_ended(run: Run, jobs_project: Path) -> None:
+    done = run("jobs", "watch", "done")
+    assert (done.code, done.out) == (Exit.DONE, "done  succeeded  turn 2/10  100 %  all done\n")
+    failed = run("jobs", "watch", "fix")
+    assert failed.code == Exit.FAILED
+    assert "the model is gone" in failed.out
+    assert "hardsave jobs resume fix" in failed.err
+    assert run("jobs", "watch", "unknown").code == Exit.NOT_FOUND
+
+
+def _watching(job: str) -> "subprocess.Popen[str]":
+    typed = [sys.executable, "-m", "hardsave", "jobs", "watch", job, "--json"]
+    return subprocess.Popen(typed, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_job_is_watched_to_its_end_while_a_worker_runs_it(run: Run, jobs_project: Path) -> None:
+    with _watching("new") as watching:
+        assert watching.stdout is not None
+        first = json.loads(watching.stdout.readline())
+        assert (first["state"], first["is_unserved"], first["turns"]) == ("queued", True, 0)
+        assert run(*WORK).code == Exit.DONE
+        out, err = watching.communicate(timeout=30)
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert watching.returncode == 0, err
+    assert (lines[-1]["state"], lines[-1]["percent"]) == ("succeeded", 100)
+    assert lines[-1]["last_message"] == "all done"
+    turns = [line["turns"] for line in lines]
+    assert turns == sorted(turns)
+
+
+def test_ctrl_c_ends_the_watching_and_leaves_the_job_alone(run: Run, jobs_project: Path) -> None:
+    with _watching("asks") as watching:
+        assert watching.stdout is not None
+        first = json.loads(watching.stdout.readline())
+        assert (first["state"], first["last_message"]) == ("waiting", "calls note")
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=30)
+    assert watching.returncode == Exit.INTERRUPTED
+    assert run("jobs", "show", "asks", "--json").data["state"] == "waiting"
+
+
+def test_what_a_program_of_its_own_saves_is_watched_too(run: Run, jobs_project: Path) -> None:
+    async def saved(turns: int) -> None:
+        record = AgentCheckpoint("own", "ws", "Fix it", [], turns, 9)
+        await checkpoint_manager.save_checkpoint(record)
+
+    try:
+        asyncio.run(saved(1))
+        with _watching("own") as watching:
+            assert watching.stdout is not None
+            assert json.loads(watching.stdout.readline())["turns"] == 1
+            asyncio.run(saved(2))
+            assert json.loads(watching.stdout.readline())["turns"] == 2
+            asyncio.run(checkpoint_manager.delete_checkpoint("own"))
+            watching.communicate(timeout=30)
+        assert watching.returncode == Exit.FAILED  # whether it has succeeded is not known
+    finally:
+        asyncio.run(checkpoint_manager.close())
 
 
 @pytest.mark.parametrize(

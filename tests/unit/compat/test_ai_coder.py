@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
 
 import hardsave
 from hardsave.compat import ai_coder
-from hardsave.compat.ai_coder import AgentCheckpoint, CheckpointManager
+from hardsave.compat.ai_coder import AgentCheckpoint, CheckpointManager, records
 from hardsave.compat.ai_coder.history import LOST, answered, unanswered
+from hardsave.runtime.jobs.worker import Worker
 from hardsave.stores.memory import MemoryStore
 from hardsave.stores.registry import open_store
+from hardsave.vault.jobs.spec import JobId
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -133,7 +137,7 @@ def test_the_latest_is_loaded_and_the_others_are_history(
     found = load(manager)
     assert found is not None
     assert found.turns == 3
-    assert [cp.read("turns") for cp in vault.timeline("ai-coder/123").checkpoints()] == [3, 2, 1]
+    assert [cp.read("turn") for cp in vault.timeline("123").checkpoints()] == [3, 2, 1]
 
 
 def test_what_is_not_there_is_none(manager: CheckpointManager) -> None:
@@ -178,10 +182,16 @@ def test_what_others_save_beside_them_is_no_checkpoint(
     manager: CheckpointManager, vault: hardsave.Vault
 ) -> None:
     save(manager, made())
-    vault.timeline("ai-coder/notes").save({"by": "hand"})
-    vault.timeline("ai-coder/123").fork(name="ai-coder/trial")
+    vault.timeline("notes").save({"by": "hand"})
+    vault.timeline("123").fork(name="trial")
     assert active(manager) == ["123"]
     assert load(manager, "notes") is None
+    vault.jobs.add("queued", "Do something else")
+    save(manager, made("notes"))
+    save(manager, made("queued"))
+    assert manager.save_failures == 2  # they would hide what is there
+    assert vault.jobs.get("queued").state == "queued"
+    assert vault.timeline("notes").load() == {"by": "hand"}
 
 
 def test_it_is_kept_for_seven_days_from_the_last_save(
@@ -209,8 +219,9 @@ def test_how_long_can_be_chosen(vault: hardsave.Vault, clock: Clock) -> None:
 
 def foreign(vault: hardsave.Vault, version: int) -> None:
     """As another version has saved it."""
-    data = {**made(last_updated=START.isoformat()).to_dict(), "version": version}
-    vault.timeline("ai-coder/123").save(data, metadata={"last_updated": START.isoformat()})
+    record = made(last_updated=START.isoformat(), version=version)
+    state = records.to_state(record, records.to_spec(record, "123", None), JobId("123"))
+    vault.timeline("123").save(state, metadata={"last_updated": START.isoformat()})
 
 
 def test_another_version_is_refused_with_a_warning_and_kept(
@@ -222,7 +233,7 @@ def test_another_version_is_refused_with_a_warning_and_kept(
     assert "version 9" in caplog.text
     assert not has(manager)  # the original says that it has one, and loads none
     assert active(manager) == []
-    assert vault.timeline("ai-coder/123").load()["version"] == 9
+    assert vault.timeline("123").load()["data"]["content"]["ai_coder"]["version"] == 9
 
 
 def test_a_migrator_brings_an_older_version_up(vault: hardsave.Vault, clock: Clock) -> None:
@@ -302,6 +313,134 @@ def test_a_move_that_cannot_be_saved_leaves_the_old_one(
         patch.setattr(hardsave.Timeline, "save", full)
         assert asyncio.run(manager.move_checkpoint("old", "new")) is None
     assert active(manager) == ["old"]
+
+
+# As jobs of the vault
+
+
+def test_its_jobs_are_jobs_of_the_vault(manager: CheckpointManager, vault: hardsave.Vault) -> None:
+    save(manager, made(turns=3))
+    (job,) = vault.jobs.find()
+    assert (job.id, job.state, job.can_resume, job.text) == (
+        "123",
+        "forgotten",
+        True,
+        "Fix the bug",
+    )
+    assert (job.turns, job.max_turns, job.percent, job.messages) == (3, 50, 6, 3)
+    assert (job.model, job.spec.works_in) == ("deepseek-reasoner", "me/it")
+    assert job.updated_at == vault.timeline("123").get().created_at
+
+
+def test_a_resumed_job_has_its_checkpoint_under_the_new_id_alone(
+    manager: CheckpointManager, vault: hardsave.Vault
+) -> None:
+    save(manager, made(turns=7))
+    resumed = vault.jobs.resume("123", callback="https://example.org/told")
+    assert (resumed.id, resumed.state, resumed.turns) == ("123~2", "queued", 7)
+    stored = vault.tasks.get("123~2").metadata["job"]
+    assert stored["_resume"]["fromJobId"] == "123"
+    assert load(manager, "123") is None
+    found = load(manager, "123~2")
+    assert found is not None
+    assert (found.job_id, found.turns, found.messages) == ("123~2", 7, MESSAGES)
+    assert active(manager) == ["123~2"]
+    metadata = asyncio.run(manager.get_checkpoint_metadata("123~2"))
+    assert metadata is not None
+    assert metadata.can_resume is vault.jobs.can_resume("123~2") is False  # it is queued
+    found.turns = 8
+    save(manager, found)
+    job = vault.jobs.get("123~2")
+    assert (job.id, job.state, job.turns, job.can_resume) == ("123~2", "forgotten", 8, True)
+    assert job.spec.resumed is not None
+    assert (job.spec.resumed.from_job, job.spec.callback) == ("123", "https://example.org/told")
+    assert vault.jobs.resume("123").id == "123~3"
+
+
+def test_a_program_that_still_saves_under_the_old_id_does_not_overwrite_the_new_one(
+    manager: CheckpointManager, vault: hardsave.Vault, caplog: pytest.LogCaptureFixture
+) -> None:
+    save(manager, made(turns=7))
+    vault.jobs.resume("123")
+    save(manager, made(turns=99))
+    assert manager.save_failures == 1
+    assert "goes on as '123~2'" in caplog.text
+    found = load(manager, "123~2")
+    assert found is not None
+    assert found.turns == 7
+
+
+def test_a_resumption_from_an_earlier_checkpoint_loads_that_one(
+    manager: CheckpointManager, vault: hardsave.Vault
+) -> None:
+    for turn in (1, 2, 3):
+        save(manager, made(turns=turn))
+    vault.jobs.resume("123", from_ref="@~2")
+    found = load(manager, "123~2")
+    assert found is not None
+    assert found.turns == 1
+
+
+def test_a_job_that_has_used_its_turns_is_resumed_with_as_many_again(
+    manager: CheckpointManager, vault: hardsave.Vault
+) -> None:
+    save(manager, made(turns=50))
+    vault.jobs.resume("123")
+    found = load(manager, "123~2")
+    assert found is not None
+    assert (found.turns, found.max_turns) == (50, 100)
+
+
+@pytest.mark.parametrize("by_vault", [True, False])
+@pytest.mark.parametrize("is_queued", [True, False])
+def test_what_one_side_deletes_is_gone_on_the_other(
+    manager: CheckpointManager, vault: hardsave.Vault, by_vault: bool, is_queued: bool
+) -> None:
+    save(manager, made())
+    id = vault.jobs.resume("123").id if is_queued else "123"
+    if by_vault:
+        vault.jobs.delete(id)
+    else:
+        assert asyncio.run(manager.delete_checkpoint(id))
+    assert not has(manager, id)
+    assert not asyncio.run(manager.delete_checkpoint(id))
+    assert not vault.jobs.can_resume(id)
+    assert [job for job in vault.jobs.find() if job.is_open] == []
+    assert list(vault.tasks.find(state="pending")) == []  # a worker would begin at the beginning
+    save(manager, made(turns=5))  # the id may be used again
+    found = load(manager)
+    assert found is not None
+    assert (found.turns, manager.save_failures) == (5, 0)
+
+
+def test_a_worker_leaves_its_jobs_to_the_program_that_saves_them(
+    manager: CheckpointManager, vault: hardsave.Vault
+) -> None:
+    agent: Agent[None, Any] = Agent(TestModel())
+    save(manager, made())
+    vault.jobs.resume("123")
+    Worker(vault, {"default": agent}).run(until_idle=True)
+    job = vault.jobs.get("123")
+    assert (job.state, job.is_unserved, job.turns) == ("queued", True, 1)
+    assert "agent 'ai-coder'" in str(job.why_not)
+    Worker(vault, {"ai-coder": agent}).run(until_idle=True)  # not even one that has such an agent
+    job = vault.jobs.get("123")
+    assert (job.state, job.turns, job.can_resume) == ("failed", 1, True)
+    assert "something else than a conversation" in str(job.error)
+
+
+def test_an_id_that_no_timeline_can_have_is_resumed_too(
+    manager: CheckpointManager, vault: hardsave.Vault
+) -> None:
+    save(manager, made("a:b", turns=4))
+    (job,) = vault.jobs.find()
+    resumed = vault.jobs.resume(job.id)
+    assert active(manager) == ["a:b~2"]
+    for id in ("a:b~2", resumed.id):
+        found = load(manager, id)
+        assert found is not None
+        assert (found.job_id, found.turns) == (id, 4)
+    assert load(manager, "a:b") is None
 
 
 # Calls without results

@@ -144,8 +144,13 @@ def test_ai_coder_loads_what_it_has_saved_and_leaves_the_rest_alone(document: An
     with hardsave.open("memory://") as vault:
         manager = ai_coder.CheckpointManager(vault, now=lambda: NOW)
         about = {"last_updated": NOW.isoformat()}
-        is_taken(lambda: vault.timeline("ai-coder/j").save(document, metadata=about))
-        is_taken(lambda: asyncio.run(manager.load_checkpoint("j")))
+        asyncio.run(manager.save_checkpoint(ai_coder.AgentCheckpoint.from_dict(JOB)))
+        stored = vault.timeline("j").load()
+        stored["data"]["content"]["ai_coder"] = document
+        is_taken(lambda: vault.timeline("j").save(stored, metadata=about))
+        is_taken(lambda: vault.timeline("k").save(document, metadata=about))
+        for id in ("j", "k"):
+            is_taken(lambda id=id: asyncio.run(manager.load_checkpoint(id)))  # type: ignore[misc] # bound now
         asyncio.run(manager.list_active_checkpoints())
         try:
             record = ai_coder.AgentCheckpoint.from_dict(document)

@@ -167,19 +167,23 @@ def _tally(counts: Any) -> str:
         hardsave jobs resume fix-1
         hardsave jobs resume fix-1 --from @~4
         hardsave jobs resume fix-1 --max-turns 100
+        hardsave jobs resume fix-1 --callback https://example.org/told
     """,
 )
 @click.argument("job", type=JOB)
 @click.option("--from", "ref", type=REF, metavar="REF", help="From an earlier checkpoint of it.")
 @click.option("--max-turns", type=click.IntRange(1), help="How many turns it has from now on.")
-def resume(session: Session, job: str, ref: str | None, max_turns: int | None) -> None:
+@click.option("--callback", metavar="URL", help="Told when it is over, instead of its own.")
+def resume(
+    session: Session, job: str, ref: str | None, max_turns: int | None, callback: str | None
+) -> None:
     """Queue a job again that failed or was killed; it goes on where it was.
 
     A worker takes it up: 'hardsave worker', or one of your own.
     """
     jobs = _jobs(session)
     before = jobs.get(job)
-    resumed = jobs.resume(job, from_ref=ref, max_turns=max_turns)
+    resumed = jobs.resume(job, from_ref=ref, max_turns=max_turns, callback=callback)
     ids = f"{wording.shown(before.id)} goes on as {wording.shown(resumed.id)}"
     session.out.result(
         lambda: {"from": before.id, "turn": resumed.turns, **job_lines.as_data(resumed)},

@@ -29,7 +29,7 @@ def as_data(job: "Job") -> dict[str, Any]:
         "model": job.model,
         "agent": spec.agent,
         "text": job.text,
-        "workspace": spec.workspace,
+        "workspace": spec.works_in,
         "updated_at": None if job.updated_at is None else job.updated_at.isoformat(),
         "expires_at": None if job.expires_at is None else job.expires_at.isoformat(),
         "can_resume": job.can_resume,
@@ -60,7 +60,7 @@ def rows(jobs: "list[Job]", now: "datetime") -> "list[Text]":
                 Text(wording.shown(job.model or "")),
                 _prospect(job),
                 Text("" if job.updated_at is None else times.ago(job.updated_at, now), "quiet"),
-                Text(wording.shown(job.spec.workspace or "")),
+                Text(wording.shown(job.spec.works_in or "")),
                 Text(wording.line(job.text, 60), style="quiet"),
             )
             for job in jobs
@@ -77,6 +77,23 @@ def _prospect(job: "Job") -> "Text":
     return Text("resumable" if job.can_resume else "", style="added")
 
 
+_SAID = 40  # characters of a message: a line fits 80 columns
+
+
+def watched(job: "Job", said: str | None) -> "Text":
+    """How it stands, on one line."""
+    from hardsave.cli.render import draw
+
+    end = job.output if job.state == "succeeded" else job.error if job.is_over else said
+    return draw.line(
+        (wording.line(job.id, 20), "name"),
+        "  ",
+        (job.state, STYLES.get(job.state, "")),
+        f"  turn {job.turns}/{job.max_turns}  {job.percent} %  ",
+        (wording.line(str(end or ""), _SAID if job.is_over is False else None), "quiet"),
+    )
+
+
 def page(job: "Job", now: "datetime") -> "Iterator[Text]":
     """All that is known of one, but for its messages."""
     from hardsave.cli.render import draw
@@ -90,7 +107,7 @@ def page(job: "Job", now: "datetime") -> "Iterator[Text]":
             "progress": f"{job.percent} %, turn {job.turns} of {job.max_turns}",
             "agent": spec.agent,
             "model": job.model,
-            "workspace": spec.workspace,
+            "workspace": spec.works_in,
             "attempts": str(job.attempts),
             "resumed": None if spec.resumed is None else f"from {spec.resumed.from_job}",
             "saved": None if job.updated_at is None else times.ago(job.updated_at, now),

@@ -1,8 +1,13 @@
-"""Saving, loading and listing: each job's checkpoints are a timeline of a vault.
+"""Saving, loading and listing: each job is a job of the vault, with a timeline of its own.
 
-Contract. A save that fails never stops the agent: it is logged, told as the vault's event
-`save_failed`, and counted. What was saved is kept for `ttl`, counted from the last save. What
-another version has saved is neither loaded nor lost, unless a migrator knows it.
+So `vault.jobs`, the command line and the server see what is saved here, and resume or delete it. A
+resumption is queued under the next id of the job: from then on the old id has no checkpoint, and
+the program that loads the new one goes on with it; its first save takes it out of the queue.
+
+Contract. A save that fails does not stop the agent, unless the vault is `strict`: it is logged,
+told as the vault's event `save_failed`, and counted. What was saved is kept for `ttl`, counted from
+the last save. What another version has saved is neither loaded nor lost, unless a migrator knows
+it.
 """
 
 import asyncio
@@ -15,12 +20,15 @@ from typing import Any
 
 import hardsave
 from hardsave.compat import foreign
+from hardsave.compat.ai_coder import records
 from hardsave.compat.ai_coder.records import VERSION, AgentCheckpoint, CheckpointMetadata
-from hardsave.compat.names import fitting
+from hardsave.compat.names import fitting, is_stand_in
+from hardsave.tasks.withdraw import withdraw
 from hardsave.timeline import names
+from hardsave.vault.jobs import spec as specs
+from hardsave.vault.jobs.spec import JobId, JobSpec
 
 TTL = timedelta(days=7)
-_PREFIX = "ai-coder/"
 _HANDLES = 64  # timelines kept at hand: each remembers all that it has saved last
 
 _log = logging.getLogger(__name__)
@@ -100,8 +108,21 @@ class CheckpointManager:
                 self._own = hardsave.open(self._given)
             return self._own
 
-    def _line(self, job_id: str) -> hardsave.Timeline:
-        name = _PREFIX + fitting(job_id, lambda text: names.check_timeline(_PREFIX + text))
+    @property
+    def _is_strict(self) -> bool:
+        """As the vault says; one that could not be opened says nothing."""
+        vault = self._given if isinstance(self._given, hardsave.Vault) else self._own
+        return vault is not None and vault.strict
+
+    def _id(self, job_id: str) -> JobId:
+        """The job's id in the vault; an id that no timeline can have gets one that fits."""
+        foreign.check(job_id, str, "a job id")
+        lineage, number = specs.parse(job_id)
+        if is_stand_in(lineage) and self._vault.timeline(lineage).head is not None:
+            return JobId(lineage, number)  # as the vault calls it
+        return JobId(fitting(lineage, names.check_timeline), number)
+
+    def _line(self, name: str) -> hardsave.Timeline:
         with self._mutex:
             line = self._lines.pop(name, None) or self._vault.timeline(name)
             self._lines[name] = line  # the last of all to be let go
@@ -109,28 +130,85 @@ class CheckpointManager:
                 del self._lines[next(iter(self._lines))]
             return line
 
-    def _save(self, checkpoint: AgentCheckpoint) -> None:
-        moment = self._now().isoformat(timespec="milliseconds")
-        whole = replace(checkpoint, last_updated=moment, version=VERSION).to_dict()
+    def _job(self, lineage: str) -> hardsave.Job | None:
+        """The job as the vault sees it now, under the last of its ids."""
+        jobs = hardsave.Jobs(self._vault, ttl=self._ttl, now=self._now)
         try:
-            AgentCheckpoint.from_dict(whole)  # what could not be loaded again is not saved
-            self._line(checkpoint.job_id).save(
-                whole,
-                metadata={"turns": checkpoint.turns, "last_updated": moment},
-                expect=hardsave.ANY_HEAD,
-            )
-        except Exception:  # noqa: BLE001 # whatever it is, the agent's work goes on
+            return jobs.get(lineage)
+        except hardsave.NotFound:
+            return None
+
+    def _save(self, checkpoint: AgentCheckpoint) -> None:
+        try:
+            self._saved(checkpoint)
+        except Exception:
             self.save_failures += 1
+            if self._is_strict:
+                raise
             _log.exception("job %r: checkpoint not saved; the agent goes on", checkpoint.job_id)
 
+    def _saved(self, checkpoint: AgentCheckpoint) -> None:
+        moment = self._now().isoformat(timespec="milliseconds")
+        whole = replace(checkpoint, last_updated=moment, version=VERSION)
+        AgentCheckpoint.from_dict(whole.to_dict())  # what could not be loaded again is not saved
+        id = self._id(checkpoint.job_id)
+        line = self._line(id.lineage)
+        before = self._before(id, line)
+        line.save(
+            records.to_state(whole, self._spec(whole, id, before), id),
+            metadata={"turns": checkpoint.turns, "last_updated": moment},
+            expect=hardsave.ANY_HEAD,
+        )
+        if before is not None and before.state == "queued":
+            withdraw(self._vault.tasks, str(id))  # the program that saves has taken it up
+
+    def _before(self, id: JobId, line: hardsave.Timeline) -> hardsave.Job | None:
+        """The job as it stands before a save under this id; `Conflict` if that must not be."""
+        job, head = self._job(id.lineage), line.head
+        if head is None and job is not None and job.spec.agent == records.AGENT:
+            job = self._without_rows(job)
+        if job is None and head is None:
+            return None
+        if job is None or job.spec.agent != records.AGENT:
+            raise hardsave.Conflict(
+                f"timeline {id.lineage!r} holds something else; choose another id for the job"
+            )
+        if specs.parse(job.id).number > id.number:
+            raise hardsave.Conflict(f"job {str(id)!r} goes on as {job.id!r}; load that one")
+        return job
+
+    def _without_rows(self, job: hardsave.Job | None) -> hardsave.Job | None:
+        """A job that was deleted, without what the ledger still knows: its id may be used again.
+        What an attempt holds stays."""
+        while job is not None and withdraw(self._vault.tasks, job.id):
+            job = self._job(job.lineage)
+        return job
+
+    def _spec(self, checkpoint: AgentCheckpoint, id: JobId, before: hardsave.Job | None) -> JobSpec:
+        if before is None:
+            return records.to_spec(checkpoint, id.lineage, None)
+        spec = records.to_spec(checkpoint, id.lineage, before.spec)
+        if before.id == str(id):
+            return spec
+        return records.resumed(spec, before.id, self._now().isoformat(timespec="seconds"))
+
     def _load(self, job_id: str) -> AgentCheckpoint | None:
-        head = self._live(self._line(job_id))
-        data = None if head is None else self._migrated(job_id, head.read())
-        return None if data is None else AgentCheckpoint.from_dict(data)
+        id = self._id(job_id)
+        head = self._live(self._line(id.lineage))
+        job = None if head is None else self._job(id.lineage)
+        if head is None or job is None or job.id != str(id):
+            return None
+        queued = job.checkpoint if job.state == "queued" else None
+        chosen = head if queued is None else self._vault.get(queued)  # it may be an earlier one
+        data = self._migrated(job_id, records.from_state(chosen.read()))
+        if data is None:
+            return None
+        found = replace(AgentCheckpoint.from_dict(data), job_id=job_id)
+        return replace(found, max_turns=job.max_turns) if queued else found
 
     def _live(self, line: hardsave.Timeline) -> hardsave.Checkpoint | None:
-        """Its latest checkpoint, if a manager has saved it and its time has not passed. Others
-        may have saved anything under such a name."""
+        """Its latest checkpoint, if a manager has saved it and its time has not passed. Other
+        programs may have saved anything under such a name."""
         head = line.head
         saved = None if head is None else head.metadata.get("last_updated")
         try:
@@ -159,9 +237,12 @@ class CheckpointManager:
         return dict(data)
 
     def _delete(self, job_id: str) -> bool:
-        line = self._line(job_id)
-        if line.head is None:
+        id = self._id(job_id)
+        line, job = self._line(id.lineage), self._job(id.lineage)
+        if line.head is None or job is None or job.id != str(id):
             return False
+        if job.state in ("queued", "waiting"):
+            withdraw(self._vault.tasks, job.id)
         line.delete()
         with self._mutex:
             self._lines.pop(line.name, None)  # with all that it remembers of the last save
@@ -169,28 +250,33 @@ class CheckpointManager:
 
     def _metadata(self, job_id: str) -> CheckpointMetadata | None:
         found = self._load(job_id)
-        if found is None:
+        job = None if found is None else self._job(self._id(job_id).lineage)
+        if found is None or job is None:
             return None
-        return CheckpointMetadata(len(self._line(job_id)), found.last_updated, can_resume=True)
+        count = len(self._line(job.lineage))
+        return CheckpointMetadata(count, found.last_updated, can_resume=job.can_resume)
 
     def _active(self) -> list[str]:
-        lines = [line for line in self._vault.timelines() if line.name.startswith(_PREFIX)]
-        live = [(line.name, head) for line in lines if (head := self._live(line)) is not None]
-        read = [(name, head.created_at, self._job(head.read())) for name, head in live]
+        lines = [(line.name, self._live(line)) for line in self._vault.timelines()]
         found = [
-            (at, job)
-            for name, at, job in read
-            if job is not None and self._line(job).name == name  # no fork
+            (head.created_at, job)
+            for name, head in lines
+            if head is not None and (job := self._named(name, head)) is not None
         ]
         return [job for _, job in sorted(found, reverse=True)]
 
-    def _job(self, data: Any) -> str | None:
-        """Whose it is, if it can be loaded."""
+    def _named(self, name: str, head: hardsave.Checkpoint) -> str | None:
+        """The id of the job whose timeline this is, if it can be loaded."""
+        data = records.from_state(head.read())
+        job = None if data is None else self._job(name)
         try:
-            known = self._migrated(str(data["jobId"]), data)
-            return None if known is None else AgentCheckpoint.from_dict(known).job_id
-        except (hardsave.Misuse, KeyError, TypeError, IndexError):
+            known = None if data is None else self._migrated(str(data.get("jobId")), data)
+            if job is None or known is None:
+                return None
+            lineage = specs.parse(AgentCheckpoint.from_dict(known).job_id).lineage
+        except hardsave.Misuse:
             return None
+        return str(JobId(lineage, specs.parse(job.id).number))
 
     def _move(self, job_id: str, new_job_id: str) -> AgentCheckpoint | None:
         """Saved under the new id before it is let go under the old: a crash in between leaves

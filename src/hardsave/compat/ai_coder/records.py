@@ -1,15 +1,23 @@
 """What a checkpoint of a job holds, as its users know it and as it is stored. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import UnionType
 from typing import Any
 
 from hardsave.compat import foreign
 from hardsave.compat.ai_coder import history
 from hardsave.errors import Misuse
+from hardsave.vault.jobs import spec as specs
+from hardsave.vault.jobs.spec import JobId, JobResumption, JobSpec
 
 VERSION = 1
+AGENT = "ai-coder"
+"""What these jobs name as their agent: the program that saves them goes on with them, and a worker
+leaves them to it."""
+
+_KEY = "ai_coder"
+_UNSAID = "(no description)"
 
 _SPELT = {
     "job_id": "jobId",
@@ -102,3 +110,52 @@ class CheckpointMetadata:
             "lastCheckpointAt": self.last_checkpoint_at,
             "canResume": self.can_resume,
         }
+
+
+# As a job: what `vault.jobs` reads of any job, and the rest of the record beside it
+
+
+def to_state(record: AgentCheckpoint, spec: JobSpec, id: JobId) -> dict[str, Any]:
+    """What is saved: the conversation of a job, which this record describes."""
+    rest = record.to_dict()
+    messages = rest.pop("messages")
+    return {
+        "messages": messages,
+        "turn": record.turns,
+        "status": "running",
+        "model": record.selected_model,
+        "error": None,
+        "output": {"content": None},
+        "data": {"content": {specs.KEY: specs.to_plain(spec, id), _KEY: rest}},
+    }
+
+
+def from_state(state: Any) -> dict[str, Any] | None:
+    """The record in what was saved, spelt as in `to_dict`; None if it is another program's."""
+    try:
+        rest = state["data"]["content"][_KEY]
+        return {**rest, "messages": state["messages"]}
+    except (LookupError, TypeError):
+        return None
+
+
+def to_spec(record: AgentCheckpoint, lineage: str, before: JobSpec | None) -> JobSpec:
+    """The job that a record is of. Where it was resumed from, and whom it calls back, is known from
+    `before`."""
+    turns = min(max(1, record.max_turns), specs.MOST_TURNS)
+    config = record.workspace_config
+    named = "/".join(str(config[key]) for key in ("owner", "repo") if config.get(key))
+    return JobSpec(
+        lineage=lineage,
+        prompt=record.task_description if record.task_description.strip() else _UNSAID,
+        agent=AGENT,
+        max_turns=turns,
+        turns_given=turns if before is None else before.turns_given,
+        callback=None if before is None else before.callback,
+        about={specs.WORKSPACE: named or record.workspace_id},
+        resumed=None if before is None else before.resumed,
+    )
+
+
+def resumed(spec: JobSpec, from_job: str, at: str) -> JobSpec:
+    return replace(spec, resumed=JobResumption(from_job=from_job, at=at))

@@ -16,6 +16,8 @@ from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
 
 KEY = "job"
+WORKSPACE = "workspace"
+"""What `about` calls the workspace of a job that has no directory of ours."""
 DEFAULT_AGENT = "default"
 MOST_TURNS = 1_000_000
 
@@ -79,6 +81,12 @@ class JobSpec:
     restore_from: str | None = None
     """The checkpoint that it was taken back to; its files are brought back before it goes on."""
 
+    @property
+    def works_in(self) -> str | None:
+        """Its directory, or what the program that runs it calls its workspace."""
+        named = self.about.get(WORKSPACE)
+        return self.workspace or (named if isinstance(named, str) else None)
+
     def __post_init__(self) -> None:
         if not self.prompt.strip():
             raise Misuse("a job needs a prompt: what its agent is asked to do")
@@ -117,6 +125,8 @@ def from_plain(stored: Any) -> tuple[JobSpec, JobId] | None:
     """What was stored, or None if it is none of ours: a task's metadata are its adder's own, and
     one that only looks like a job must not end a worker."""
     if not isinstance(stored, Mapping) or "lineage" not in stored or "prompt" not in stored:
+        return None
+    if not isinstance(stored.get("about", {}), Mapping):
         return None
     known = {name: stored[name] for name in _FIELDS if name in stored}
     resume = stored.get("_resume")

@@ -143,6 +143,12 @@ class Job(Record):
         return self.checkpoint is not None and self.state != "succeeded"
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing more happens to it by itself: it has succeeded or failed, or no task is
+        left that a worker could take."""
+        return self.state not in ("queued", "active", "waiting")
+
+    @property
     def percent(self) -> int:
         """How much of its turns it has used; 100 only when it has succeeded."""
         if self.state == "succeeded":
@@ -255,6 +261,11 @@ class JobHealth(Record):
         return self.resumes_succeeded / ended if ended else None
 
 
+def is_stale(job: Job, now: datetime) -> bool:
+    """Whether nothing was saved of it for an hour."""
+    return job.updated_at is not None and now - job.updated_at > STALE
+
+
 def health(jobs: Iterable[Job], now: datetime) -> JobHealth:
     every = list(jobs)
     states = Counter(job.state for job in every)
@@ -273,7 +284,7 @@ def health(jobs: Iterable[Job], now: datetime) -> JobHealth:
         rolled_back=states["rolled_back"],
         forgotten=states["forgotten"],
         resumable=sum(job.can_resume for job in every),
-        stale=sum(job.updated_at is not None and now - job.updated_at > STALE for job in opened),
+        stale=sum(is_stale(job, now) for job in opened),
         near_limit=sum(job.turns >= NEAR_LIMIT * job.max_turns for job in opened),
         failures=sum(map(_resumptions, every)) + states["failed"],
         resumes_open=last["open"],
