@@ -16,6 +16,8 @@ from tests.integration.agents.stage import Stage
 
 TOOLS = ["save", "log", "show", "diff", "search", "rewind", "undo"]
 PAGE = DOCS / "howto" / "mcp.md"
+# Claude Code begins without servers that take long to start, as on a machine with much to do.
+WAITS = {"MCP_CONNECTION_NONBLOCKING": "0", "MCP_CONNECT_TIMEOUT_MS": "60000"}
 SKILL = "Checkpoints of all files of a project, with undo"
 
 
@@ -60,7 +62,7 @@ def test_claude_reads_the_skill_and_takes_a_file_back_with_the_tools(tmp_path: P
     ]
     shown = ("--output-format", "stream-json", "--verbose")
     with ScriptedModel(script) as model:
-        more = {"ANTHROPIC_BASE_URL": model.anthropic_url}
+        more = {"ANTHROPIC_BASE_URL": model.anthropic_url, **WAITS}
         done = stage.run(stage.command("do it", *shown), more)
         asked = [each.body for each in model.requests if each.body.get("tools")]
     assert done.returncode == 0, done
