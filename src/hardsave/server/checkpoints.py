@@ -11,11 +11,9 @@ from hardsave.server.job_request import resume_callback
 from hardsave.server.route import Answer, Call, Route
 from hardsave.vault.jobs.state import Job
 
-_ALL = 1 << 61  # each page would look at all of them anew, and miss those that move meanwhile
-
 
 def list_open(call: Call) -> Answer:
-    found = [job for job in call.vault.jobs.find(limit=_ALL) if job.is_open]
+    found = [job for job in call.vault.jobs.every() if job.is_open]
     return Answer(body=job_json.listing([(job, _count(call, job)) for job in found]))
 
 
