@@ -7,10 +7,8 @@ slot is free for others. A job whose agent or model a worker was not given is le
 """
 
 import asyncio
-import concurrent.futures
 import contextlib
 import functools
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +26,8 @@ from hardsave.errors import HardsaveError, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.objects.types import default_name
-from hardsave.runtime import loop
+from hardsave.runtime import event_loop, loop
+from hardsave.runtime.event_loop import Submitted
 from hardsave.runtime.jobs import closing, notices
 from hardsave.runtime.loop.retrying import RETRY, Sleep
 from hardsave.tasks import offers
@@ -52,8 +51,6 @@ AgentFor = Agent[Any, Any] | Callable[[Job], Agent[Any, Any]]
 _GIVE = "give an Agent of Pydantic AI, or a function that makes one for a job"
 
 LOOK_SECONDS = 0.2
-_THREADS = 4
-"""For each job: what a tool holds for minutes, a command above all, keeps no other from saving."""
 
 
 class OutOfTurns(HardsaveError):
@@ -97,7 +94,7 @@ class Worker:
         self._model_retry = model_retry
         self._callback_retry = callback_retry
         self._sleep = sleep
-        self._events: asyncio.AbstractEventLoop | None = None
+        self._under_way: set[Submitted[Any]] = set()
         self._runner: Runner | None = None
 
     def run(
@@ -116,8 +113,7 @@ class Worker:
         wait before they are tried again; `told` gets each job when an attempt at it has ended."""
         runner = self._vault.tasks.runner(session, lease_seconds=lease_seconds, take_over=take_over)
         self._runner = runner
-        events = _event_loop(_THREADS * max(concurrency, 1))
-        with events as self._events, runner, self._telling(runner, grace_seconds) as wake:
+        with self._settling(), runner, self._telling(runner, grace_seconds) as wake:
             runner.run(
                 self._work,
                 concurrency=concurrency,
@@ -219,17 +215,34 @@ class Worker:
 
     def _awaited(self, attempt: Attempt, work: Coroutine[Any, Any, T]) -> T:
         """Wait for a coroutine, for as long as the job is this attempt's."""
-        assert self._events is not None
-        future = asyncio.run_coroutine_threadsafe(work, self._events)
+        submitted = event_loop.submit(work)
+        self._under_way.add(submitted)
         while True:
             try:
-                return future.result(LOOK_SECONDS)
-            except concurrent.futures.TimeoutError:
-                if future.done():
+                return submitted.result(LOOK_SECONDS)
+            except TimeoutError:
+                if submitted.is_over:
                     raise  # its own
                 if attempt.is_lost:
-                    future.cancel()
+                    submitted.cancel()
                     raise LeaseLost(f"job {attempt.id!r} is not this worker's any more") from None
+            finally:
+                if submitted.is_over:
+                    self._under_way.discard(submitted)
+
+    @contextlib.contextmanager
+    def _settling(self) -> Iterator[None]:
+        """At the end, what was handed back has ended, too: it would write beside the worker that
+        takes it next."""
+        try:
+            yield
+        finally:
+            left = list(self._under_way)
+            for each in left:
+                each.cancel()
+            for each in left:
+                each.wait()
+            self._under_way.difference_update(left)
 
     # The end
 
@@ -282,32 +295,6 @@ def _made(name: str, made: Any) -> Agent[Any, Any]:
     if asyncio.iscoroutine(made):
         made.close()  # it is not awaited any more
     raise Misuse(f"agent {name!r} was made of the class {default_name(type(made))}; {_GIVE}")
-
-
-@contextlib.contextmanager
-def _event_loop(threads: int) -> Iterator[asyncio.AbstractEventLoop]:
-    """One loop in a thread of its own: clients of models keep connections that belong to one."""
-    events = asyncio.new_event_loop()
-    events.set_default_executor(concurrent.futures.ThreadPoolExecutor(threads, "hardsave-jobs"))
-    thread = threading.Thread(target=events.run_forever, name="hardsave-jobs", daemon=True)
-    thread.start()
-    try:
-        yield events
-    finally:
-        asyncio.run_coroutine_threadsafe(_settled(), events).result()
-        events.call_soon_threadsafe(events.stop)
-        thread.join()
-        events.close()
-
-
-async def _settled() -> None:
-    """End what was left running, so that nothing is destroyed while it waits."""
-    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
-    await asyncio.get_running_loop().shutdown_asyncgens()
-    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 def _storable(output: Any) -> Any:
