@@ -12,6 +12,8 @@ STORE_FILE = "store.db"  # in the folder of a project, among the user's data
 PROJECT_FILE = "hardsave.yaml"  # settings of a project, at its root
 USER_FILE = "config.yaml"  # settings of a user
 MAX_CONFIG_BYTES = 32 * _KIB  # of such a file; PyYAML takes a third of a second for so many
+CODE_AGENT_FILE = "config/config.yaml"  # of a project that CodeAgent's server works on
+MAX_CODE_AGENT_BYTES = 128 * _KIB  # of that: most of it is about other things
 
 # The store
 
@@ -68,3 +70,12 @@ HOOK_SECONDS = 15  # that an agent is told to wait for a hook, which returns bef
 HOOK_SAVE_SECONDS = 300  # after which the save of a hook that works alone is given up
 DAEMON_IDLE_SECONDS = 1800.0  # without a request, after which a daemon ends that hooks have started
 LEFT_RUNNING_SECONDS = 600.0  # after an agent's end, that files of what it left running are saved
+
+# The server
+
+SERVER_PORT = 8765  # of `hardsave serve`
+MAX_REQUEST_BYTES = _MIB  # of a body
+LINK_SECONDS = 600  # after which the link that `hardsave serve` prints lets no browser in
+SESSION_SECONDS = 43_200  # after which a browser has to log in again
+MAX_WRONG_TOKENS = 20  # that an address may send in a minute; then it is told to wait
+STOP_SECONDS = 2  # that requests have to end when the server is told to stop

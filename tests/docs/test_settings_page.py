@@ -35,10 +35,13 @@ def test_every_default_is_listed_with_its_value() -> None:
 
 
 def test_every_key_of_a_settings_file_is_shown_and_understood() -> None:
-    (text,) = blocks(PAGE, "yaml")
-    own = {path: keys for path, keys in file.SECTIONS.items() if path != ("server", "checkpoint")}
+    ours, code_agents = blocks(PAGE, "yaml")
+    theirs = file.CODE_AGENT_SECTION
+    own = {path: keys for path, keys in file.SECTIONS.items() if path != theirs}
     settings = {key.setting for keys in own.values() for key in keys.values()}
-    assert file.read(text, PAGE.name).keys() == settings
+    assert file.read(ours, PAGE.name).keys() == settings
+    found = file.read_code_agent(code_agents, PAGE.name)
+    assert found.keys() == {key.setting for key in file.SECTIONS[theirs].values()}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ SOURCE = Path(__file__).parents[2] / "src"
 FRONT_DOOR = "hardsave"
 ROWS = (
     ("cli",),
-    ("server", "daemon"),
+    ("server",),
+    ("daemon",),
     ("adapters", "agents", "compat"),
     ("runtime",),
     (FRONT_DOOR,),
@@ -23,7 +24,7 @@ ROWS = (
     ("timeline", "workspace", "tasks"),
     ("stores", "config"),
     ("objects", "progress"),
-    ("defaults", "errors", "logs", "page", "record", "tuples"),
+    ("defaults", "errors", "logs", "page", "record", "tuples", "wording"),
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 
@@ -252,6 +253,7 @@ def test_no_module_is_named_after_nothing() -> None:
     ("importer", "imported"),
     [
         ("cli.main", "server.app"),
+        ("server.metrics", "daemon.spool"),
         ("cli.main", "errors"),
         ("compat.skill", "vault.vault"),
         ("vault.gc", "timeline.retention"),

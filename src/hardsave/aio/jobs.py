@@ -84,11 +84,11 @@ class Jobs:
             self._sync.resume, id, from_ref=from_ref, max_turns=max_turns, callback=callback
         )
 
-    async def approve(self, id: str) -> Job:
-        return await self._pool.run(self._sync.approve, id)
+    async def approve(self, id: str, *, question: str | None = None) -> Job:
+        return await self._pool.run(self._sync.approve, id, question=question)
 
-    async def deny(self, id: str, reason: str = "") -> Job:
-        return await self._pool.run(self._sync.deny, id, reason)
+    async def deny(self, id: str, reason: str = "", *, question: str | None = None) -> Job:
+        return await self._pool.run(self._sync.deny, id, reason, question=question)
 
     async def delete(self, id: str) -> Job:
         return await self._pool.run(self._sync.delete, id)

@@ -56,6 +56,8 @@ def open(
     durability: Durability = "power",
     max_value_bytes: int = MAX_VALUE_BYTES,
     redact: Redact = False,
+    compress: bool | None = None,
+    strict: bool | None = None,
 ) -> Opening:
     """See `hardsave.open`."""
     return Opening(
@@ -65,5 +67,7 @@ def open(
             durability=durability,
             max_value_bytes=max_value_bytes,
             redact=redact,
+            compress=compress,
+            strict=strict,
         )
     )

@@ -51,6 +51,10 @@ class Vault:
         return self._sync.user
 
     @property
+    def strict(self) -> bool:
+        return self._sync.strict
+
+    @property
     def tasks(self) -> "Tasks":
         from hardsave.tasks.awaited import Tasks  # many programs only save
 

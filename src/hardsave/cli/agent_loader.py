@@ -1,4 +1,5 @@
-"""Agents that are named on the command line: `agents.py:AGENTS`, `package.module:AGENTS`.
+"""Python that is named on the command line: agents (`agents.py:AGENTS`, `package.module:AGENTS`),
+the handler of tasks (`server.py:handle`).
 
 Python is imported here, and only by what was typed: nothing that is stored can name any.
 """
@@ -6,7 +7,7 @@ Python is imported here, and only by what was typed: nothing that is stored can 
 import importlib
 import runpy
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -26,19 +27,32 @@ def load_agents(where: str | None) -> dict[str, Any]:
     """The agents that were named. What its author's code raises is shown as such."""
     if where is None:
         raise Misuse("which agents? --agents FILE.py:NAME names a dict of them")
-    place, _, name = where.rpartition(":")
-    if not place or not name.isidentifier():
-        raise Misuse(f"--agents is FILE.py:NAME or MODULE:NAME, not {where!r}")
-    if place.endswith(".py") and not Path(place).is_file():
-        raise NotFound(f"there is no file {place!r}; --agents is FILE.py:NAME or MODULE:NAME")
-    try:
-        with _importable(Path(place).resolve().parent if place.endswith(".py") else Path.cwd()):
-            found = _names(place).get(name)
-    except Exception as error:
-        raise Misuse(f"{place} cannot be loaded: {type(error).__name__}: {error}") from error
+    place, name, found = _loaded(where, "--agents")
     if not isinstance(found, Mapping):
         raise Misuse(f"{where!r} is no dict of agents; write {name} = {{'default': …}} in {place}")
     return dict(found)
+
+
+def load_handler(where: str) -> Callable[[Any], Any]:
+    """The function that was named, which is called with each attempt at a task."""
+    place, name, found = _loaded(where, "--handler")
+    if not callable(found):
+        raise Misuse(f"{where!r} is no function; write def {name}(attempt): … in {place}")
+    return found  # type: ignore[no-any-return] # it is callable, and its author says with what
+
+
+def _loaded(where: str, option: str) -> tuple[str, str, Any]:
+    """The file or module, the name in it, and what has that name; None if nothing has."""
+    place, _, name = where.rpartition(":")
+    if not place or not name.isidentifier():
+        raise Misuse(f"{option} is FILE.py:NAME or MODULE:NAME, not {where!r}")
+    if place.endswith(".py") and not Path(place).is_file():
+        raise NotFound(f"there is no file {place!r}; {option} is FILE.py:NAME or MODULE:NAME")
+    try:
+        with _importable(Path(place).resolve().parent if place.endswith(".py") else Path.cwd()):
+            return place, name, _names(place).get(name)
+    except Exception as error:
+        raise Misuse(f"{place} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
 @contextmanager

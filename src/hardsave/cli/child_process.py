@@ -1,16 +1,23 @@
-"""Runs another program as a child process, for `hardsave tasks start`: it gets our signals."""
+"""Runs other programs as child processes: `hardsave tasks start` runs one, which gets our signals;
+`hardsave tasks run` runs one for each attempt, and ends them when it stops."""
 
+import contextlib
+import errno
 import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from hardsave.cli.render.output import stdout_is_stderr
-from hardsave.errors import NotFound
+from hardsave.errors import Misuse, NotFound
 from hardsave.tasks.child_lock import ChildLock
+
+_LOOK_SECONDS = 0.05
 
 
 def check(name: str) -> None:
@@ -26,14 +33,81 @@ def run(program: Sequence[str], more: Mapping[str, str], lock: ChildLock) -> int
     its lock then shows that it is still there.
     """
     with stdout_is_stderr(), _signals() as pass_on, lock:
-        try:
-            child = subprocess.Popen(program, env={**os.environ, **more}, pass_fds=lock.descriptors)
-        except (FileNotFoundError, PermissionError) as error:
-            raise NotFound(f"{program[0]!r} cannot be run: {error.strerror}") from error
+        child = _started(program, more, lock)
         pass_on(child)
         lock.started(child.pid)
         code = child.wait()
+    return _as_shells_say(code)
+
+
+def run_unless(
+    program: Sequence[str],
+    more: Mapping[str, str],
+    lock: ChildLock,
+    *,
+    is_over: Callable[[], bool],
+    grace_seconds: float,
+) -> int | None:
+    """The same in any thread; None if it was ended, with all that it had started, because
+    `is_over` came true.
+
+    It is in a process group of its own: Ctrl-C at the terminal reaches this process alone, which
+    hands back the attempt instead of taking the end of its program for a failure.
+    """
+    with lock:
+        child = _started(program, more, lock, stdin=subprocess.DEVNULL, process_group=0)
+        lock.started(child.pid)
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return _as_shells_say(child.wait(_LOOK_SECONDS))
+            if is_over():
+                _end(child, grace_seconds)
+                return None
+
+
+def _started(
+    program: Sequence[str], more: Mapping[str, str], lock: ChildLock, **how: Any
+) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            program, env={**os.environ, **more}, pass_fds=lock.descriptors, **how
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        raise NotFound(f"{program[0]!r} cannot be run: {error.strerror}") from error
+    except (ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.E2BIG:
+            raise
+        raise Misuse(
+            f"{program[0]!r} cannot be given the text of its task: {error}; "
+            "a command can read it with 'hardsave tasks show ID --json'"
+        ) from error
+
+
+def _as_shells_say(code: int) -> int:
     return code if code >= 0 else 128 - code
+
+
+def _end(child: "subprocess.Popen[bytes]", grace_seconds: float) -> None:
+    """End a process group: it has so long to end by itself."""
+    deadline = time.monotonic() + grace_seconds
+    _tell_group(child.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(grace_seconds)
+    while _tell_group(child.pid, 0) and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)  # what the program has started may take longer than itself
+    _tell_group(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _tell_group(group: int, number: int) -> bool:
+    """Whether there was one to tell. No other process can get its number while a member lives."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # one that became another user's: it cannot be ended from here
+        return number == 0
+    return True
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """Which timeline and which directory a command is about, by default. Pure: decided over plain data.
 
     --timeline T, or HARDSAVE_TIMELINE       that one
+    called by an agent whose session saves   that of its session, until that has ended
+    here
     else                                     the one that was last saved on in this workspace, or
                                              moved by a rewind, an undo or a redo
     undo, redo                               the one of the last that was done, or taken back
@@ -14,7 +16,7 @@ of a session, so it makes no two of them work at the same time. A store may hold
 never saved files: where none has files of this workspace, these are the ones to choose from.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -72,12 +74,20 @@ class TimelineState(NamedTuple):
 
 
 def timeline(
-    given: str | None, states: Iterable[TimelineState], workspace: Path, *, reads_only: bool = False
+    given: str | None,
+    states: Iterable[TimelineState],
+    workspace: Path,
+    *,
+    callers: Collection[str] = (),
+    reads_only: bool = False,
 ) -> str:
-    """The name of the timeline that a command is about. One that `reads_only` can harm none."""
+    """The name of the timeline that a command is about. One that `reads_only` can harm none.
+    `callers` are those of the sessions of agents that have called it."""
     if given:
         return given
     here = of_directory(states, workspace)
+    if called := [each for each in here if each.name in callers and each.is_unfinished]:
+        return max(called, key=lambda each: each.touched).name
     if not reads_only and len(unfinished(here, workspace)) > 1:
         raise Misuse(f"{listed(unfinished(here, workspace))}; say which with --timeline")
     return max(here, key=lambda each: each.touched).name if here else MAIN

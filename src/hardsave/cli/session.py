@@ -94,6 +94,7 @@ class Session:
             "workspace",
             "line",
             "timeline_given",
+            "_callers",
         ):
             self.__dict__.pop(cached, None)
 
@@ -385,10 +386,10 @@ class Session:
     def line(self) -> hardsave.Timeline:
         """The timeline that this command is about."""
         given = self.timeline_given
-        name = current_timeline.timeline(
-            given, self.timeline_states, self.directory, reads_only=self.reads_only
-        )
-        others = [] if given else current_timeline.unfinished(self.timeline_states, self.directory)
+        name = self._chosen(given, reads_only=self.reads_only)
+        states, directory = self.timeline_states, self.directory
+        is_sure = given or name in self._callers
+        others = [] if is_sure else current_timeline.unfinished(states, directory)
         if len(others) > 1:
             self.out.say(f"{current_timeline.listed(others)}; this is about {name!r}")
         return self.vault.timeline(name)
@@ -423,18 +424,41 @@ class Session:
         """Whether a command without --timeline is about this timeline."""
         named = os.environ.get("HARDSAVE_TIMELINE")
         try:
-            return current_timeline.timeline(named, self.timeline_states, self.directory) == name
+            return self._chosen(named) == name
         except Misuse:  # several might be
             return False
+
+    def _chosen(self, given: str | None, *, reads_only: bool = False) -> str:
+        states, directory = self.timeline_states, self.directory
+        return current_timeline.timeline(
+            given,
+            states,
+            directory,
+            callers=() if given else self._callers,
+            reads_only=reads_only,
+        )
+
+    @cached_property
+    def _callers(self) -> tuple[str, ...]:
+        """The timelines of the agent sessions that have called this command, by a tool or through
+        an MCP server: agents tell what they start the session."""
+        if len(self.timeline_states) < 2:  # there is no choice
+            return ()
+        from hardsave.agents import events, registry, sessions
+
+        told = ((each, os.environ.get(each.session_variable)) for each in registry.every())
+        return tuple(
+            sessions.timeline(os.environ, session) or events.timeline(agent.program, session)
+            for agent, session in told
+            if session
+        )
 
     @property
     def timeline_option(self) -> list[str]:
         """What to type behind a command for it to be about the timeline that this one looks at:
         where several might be meant, those that change something ask."""
         given = self.timeline_given
-        name = current_timeline.timeline(
-            given, self.timeline_states, self.directory, reads_only=True
-        )
+        name = self._chosen(given, reads_only=True)
         return [] if self.is_default_timeline(name) else ["--timeline", name]
 
     def refuse_timeline(self, *, beside: str) -> None:

@@ -46,6 +46,7 @@ TASKS = {
     "add": Entry("tasks", "Add a task, unless it is there already."),
     "show": Entry("tasks", "Show one task, and what happened to it."),
     "start": Entry("tasks", "Run a command as an attempt at a task."),
+    "run": Entry("tasks_run", "Run a command, or a function, for each task that is due."),
     "retry": Entry("tasks", "Put a failed or rolled back task back to work."),
     "cancel": Entry("tasks", "Let a task not run, or not any further."),
     "answer": Entry("tasks", "Answer what a task has asked; it goes on with that."),
@@ -67,11 +68,19 @@ STORE = {
     "retain": Entry("store.removal", "Let old checkpoints go, for good."),
     "purge": Entry("store.removal", "Remove something from every file of the store, for good."),
 }
+TOKEN = {
+    "add": Entry("token", "Make a token for the server of this store; it is shown once."),
+    "list": Entry("token", "List the tokens for the server of this store; none of them is shown."),
+    "revoke": Entry(
+        "token", "End a token, by its name or id; a server that runs refuses it from now on."
+    ),
+}
 
 SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     "Set up": {
         "init": Entry("init", "Let Claude Code and Codex save by themselves, through their hooks."),
         "run": Entry("run", "Run any agent, with its workspace watched and saved."),
+        "mcp": Entry("mcp", "Serve save, log, show, diff, search and rewind to agents, over MCP."),
         "doctor": Entry("doctor", "Prove that saving and restoring works here."),
         "trust": Entry("trust", "Let all of this project's hardsave.yaml count, as it is now."),
         "move": Entry("move", "Let a project that was moved go on where it is now."),
@@ -118,11 +127,12 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
         ),
         "worker": Entry("jobs", "Run the jobs that are queued, with agents of your own."),
         "tasks": Branch(
-            "Work that survives its process: list, add, answer, recover.",
+            "Work that survives its process: list, add, run, answer, recover.",
             TASKS,
             """
             hardsave tasks
             hardsave tasks add fix-parser "Fix the parser"
+            hardsave tasks run -- ./agent.sh {text}
             hardsave tasks recover --dry-run
             """,
             default="list",
@@ -146,6 +156,21 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             hardsave store export everything.hardsave
             """,
             default="stats",
+        ),
+    },
+    "Serve": {
+        "serve": Entry(
+            "serve", "Serve this project's jobs over HTTP, for programs and for a browser."
+        ),
+        "token": Branch(
+            "Which programs may call the server: add, list, revoke.",
+            TOKEN,
+            """
+            hardsave token
+            hardsave token add ci
+            hardsave token revoke ci
+            """,
+            default="list",
         ),
     },
 }

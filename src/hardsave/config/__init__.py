@@ -5,7 +5,7 @@ project's file, the user's file.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,14 +21,16 @@ from hardsave.config.places import (
     store_folder,
     user_file,
 )
-from hardsave.defaults import PROJECT_FILE, STORE_FILE
+from hardsave.defaults import CODE_AGENT_FILE, PROJECT_FILE, STORE_FILE
 from hardsave.errors import Misuse, Unavailable
 from hardsave.logs import log
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from hardsave.config.file import Found
 
 __all__ = [
+    "CODE_AGENT_FILE",
     "PROJECT_FILE",
     "STORE_FILE",
     "STORE_VARIABLE",
@@ -45,11 +47,20 @@ __all__ = [
     "project_key",
     "project_root",
     "readable",
+    "saving",
     "store_folder",
     "user_file",
 ]
 
 STORE_VARIABLE = "HARDSAVE_STORE"
+
+
+class Saving(NamedTuple):
+    """What the files say of every save."""
+
+    compress: bool
+    strict: bool
+
 
 _reported: set[Path] = set()  # once a process is enough
 
@@ -73,6 +84,14 @@ def leaves_daemon(environment: Mapping[str, str], directory: Path) -> bool:
     return all(found["hooks_daemon"].value for found in counting if "hooks_daemon" in found)
 
 
+def saving(environment: Mapping[str, str], directory: Path | None) -> Saving:
+    """How saves are made where a caller says nothing else."""
+    root = None if directory is None else project_root(directory)
+    counting = readable(environment, root)
+    said = {name: each.value for found in counting for name, each in found.items()}
+    return Saving(compress=said.get("compress", True), strict=said.get("strict", False))
+
+
 def included(environment: Mapping[str, str], directory: Path) -> tuple[str, ...]:
     """Patterns of files that are saved although they are ignored, or look secret: those of the
     user's file, and those of the project's, if that is trusted."""
@@ -81,19 +100,35 @@ def included(environment: Mapping[str, str], directory: Path) -> tuple[str, ...]
     return tuple(dict.fromkeys(pattern for patterns in said for pattern in patterns))
 
 
-def readable(environment: Mapping[str, str], project: Path | None) -> "list[Found]":
+def readable(
+    environment: Mapping[str, str], project: Path | None, *, code_agent: Path | None = None
+) -> "list[Found]":
     """The same as `files`, but a project's file that cannot be read is reported and left out. It
     was never trusted as it is, so little of it would count: it must not keep a program from
-    saving or working, whether it came with a clone or an agent has just written it."""
-    user = _of_user(environment, sys.platform)
-    if project is None:
-        return user
+    saving or working, whether it came with a clone or an agent has just written it.
+
+    `code_agent` is a folder whose `config/config.yaml` counts, too; the project's own file is the
+    more specific.
+    """
+    found = _of_user(environment, sys.platform)
+    if code_agent is not None:
+        found += _or_left_out(code_agent / CODE_AGENT_FILE, _of_code_agent, environment, code_agent)
+    if project is not None:
+        found += _or_left_out(project / PROJECT_FILE, _of_project, environment, project)
+    return found
+
+
+def _or_left_out(
+    path: Path,
+    read: "Callable[[Mapping[str, str], Path, str], list[Found]]",
+    environment: Mapping[str, str],
+    folder: Path,
+) -> "list[Found]":
     try:
-        return user + _of_project(environment, project, sys.platform)
+        return read(environment, folder, sys.platform)
     except Misuse as error:
         from hardsave.config.trust import unreadable
 
-        path = project / PROJECT_FILE
         if path not in _reported:
             _reported.add(path)
             log(__name__).warning(
@@ -103,7 +138,7 @@ def readable(environment: Mapping[str, str], project: Path | None) -> "list[Foun
                 path,
                 error,
             )
-        return [*user, unreadable(path)]
+        return [unreadable(path)]
 
 
 def files(
@@ -130,6 +165,14 @@ def _of_user(environment: Mapping[str, str], platform: str) -> "list[Found]":
 def _of_project(environment: Mapping[str, str], project: Path, platform: str) -> "list[Found]":
     if not os.path.lexists(project / PROJECT_FILE):
         return []
-    from hardsave.config.trust import of_project
+    from hardsave.config.trust import counting, look
 
-    return [of_project(project, environment, platform)]
+    return [counting(look(project), environment, platform)]
+
+
+def _of_code_agent(environment: Mapping[str, str], folder: Path, platform: str) -> "list[Found]":
+    if not os.path.lexists(folder / CODE_AGENT_FILE):
+        return []
+    from hardsave.config.trust import counting, look_code_agent
+
+    return [counting(look_code_agent(folder), environment, platform)]

@@ -1,6 +1,9 @@
 """Configuration files: what they may say, and what of it counts.
 
     store: sqlite:////srv/agents/store.db
+    compress: false              # what is stored from now on; it is, by zstd
+    strict: true                 # automatic saves that fail raise, instead of being reported
+    recovery: manual             # tasks of dead processes wait for 'hardsave tasks recover'
     include: [.env, "*.sqlite"]  # saved although ignored, or although they look secret
     tasks:
       profile: production        # development, production or long-running
@@ -19,13 +22,15 @@ There are two: the user's own, and `hardsave.yaml` at the root of a project, whi
 specific and wins. A project's file comes with a clone and is a stranger's, or was changed by the
 agent at work. So a key needs no trust only if no value of it can lead out of the project, remove
 or replace anything, or let finished work run again: `retention.automatic`, which in a project's
-file can only stop removals, `hooks.daemon` and `max_attempts`. All others count once the user has
-looked at the file and run `hardsave trust` (see `config.trust`). Until then they are left out, and
-that is reported.
+file can only stop removals, `recovery`, which can only keep work from running again, `compress`,
+`hooks.daemon` and `max_attempts`. `strict` is not among them: it could end an agent. All others
+count once the user has looked at the file and run `hardsave trust` (see `config.trust`). Until then
+they are left out, and that is reported.
 
-The section `server.checkpoint` of CodeAgent's configuration is understood too. A key that is not
-known, a value that cannot be, or a key that stands there twice is refused with its line: a
-setting that is silently ignored is worse than none.
+The section `server.checkpoint` of CodeAgent's configuration is understood too, here and in its own
+file, `config/config.yaml`, of which nothing else is read. A key that is not known, a value that
+cannot be, or a key that stands there twice is refused with its line: a setting that is silently
+ignored is worse than none.
 """
 
 import os
@@ -84,11 +89,16 @@ def _one_of(*allowed: Any) -> Callable[[Any], str]:
     return lambda value: "" if value in allowed and type(value) is type(allowed[0]) else named
 
 
-def _file_name(value: Any) -> str:
-    """It becomes a rule of git, too, which must not mean other files."""
-    is_one = isinstance(value, str) and value.strip(".") != "" and len(value) <= 200
-    is_one = is_one and all(each.isalnum() or each in _MARKS for each in value)
-    return "" if is_one else "the name of a file, without folders: letters, digits and ._-"
+def _inner_path(value: Any) -> str:
+    """It is written to: it leads neither out of the project nor into a repository's own files."""
+    parts = value.split("/") if isinstance(value, str) and len(value) <= 200 else [""]
+    is_one = all(_is_file_name(part) for part in parts)
+    return "" if is_one else "a file inside of the project: names of letters, digits and ._-"
+
+
+def _is_file_name(part: str) -> bool:
+    is_plain = all(each.isalnum() or each in _MARKS for each in part)
+    return is_plain and part.strip(".") != "" and part.lower() != ".git"
 
 
 def _pattern(value: Any) -> str:
@@ -115,13 +125,18 @@ def _store(value: Any) -> str:
     return "" if is_one else "the URL of a store, or the whole path of its file"
 
 
+RECOVERY = ("auto", "manual")
 PROFILES = ("development", "production", "long-running")
+CODE_AGENT_SECTION = ("server", "checkpoint")
 _ATTEMPTS = _Key("max_attempts", _number(1, 100), needs_trust=False)  # of failed work alone
 _KEEP = _Key("keep_completed", _number(0, 1_000_000))  # forgotten work runs again when added again
 SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
     (): {
         "store": _Key("store", _store),
         "include": _Key("include", _pattern, is_list=True),  # what is secret leaves the project
+        "compress": _Key("compress", _one_of(True, False), needs_trust=False),
+        "strict": _Key("strict", _one_of(True, False)),  # a full disk would end an agent
+        "recovery": _Key("recovery", _one_of(*RECOVERY), needs_trust=False),
     },
     ("tasks",): {
         "profile": _Key("profile", _one_of(*PROFILES)),
@@ -136,28 +151,28 @@ SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
         "max_store_mb": _Key("retain_mb", _number(1, 1 << 40)),
     },
     ("hooks",): {"daemon": _Key("hooks_daemon", _one_of(True, False), needs_trust=False)},
-    ("server", "checkpoint"): {
+    CODE_AGENT_SECTION: {
         "enabled": _Key("enabled", _one_of(True, False)),
-        "checkpoint_file": _Key("checkpoint_file", _file_name),
+        "checkpoint_file": _Key("checkpoint_file", _inner_path),
         "max_task_attempts": _ATTEMPTS,
         "keep_completed_tasks": _KEEP,
     },
 }
 
 
-def content(path: Path) -> bytes | None:
+def content(path: Path, limit: int = MAX_CONFIG_BYTES) -> bytes | None:
     """A file's bytes; None if there is none. Anything may lie there: nothing is waited for."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise Misuse(f"{path} cannot be read: it is no file")
-            data = file.read(MAX_CONFIG_BYTES + 1)
-    except FileNotFoundError:
+            data = file.read(limit + 1)
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise Misuse(f"{path} cannot be read: {error.strerror}") from error
-    if len(data) > MAX_CONFIG_BYTES:
-        raise Misuse(f"{path} is longer than {MAX_CONFIG_BYTES // 1024} KiB")
+    if len(data) > limit:
+        raise Misuse(f"{path} is longer than {limit // 1024} KiB")
     return data
 
 
@@ -167,23 +182,43 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def read(data: bytes | str, name: str) -> Found:
     """What a file says. What is wrong is named with its line."""
-    found = _parsed(data, name)
-    if isinstance(found, str):
-        raise Misuse(found)
-    return dict(found)
+    return _said_by(_parsed(data, name))
+
+
+def read_code_agent(data: bytes | str, name: str) -> Found:
+    """What CodeAgent's own file says in the one section that is ours."""
+    return _said_by(_parsed(data, name, CODE_AGENT_SECTION))
+
+
+def _said_by(parsed: Found | str) -> Found:
+    if isinstance(parsed, str):
+        raise Misuse(parsed)
+    return dict(parsed)
 
 
 @lru_cache(maxsize=16)  # one save asks several times, and a process of a day for each of its saves
-def _parsed(data: bytes | str, name: str) -> Found | str:
-    """What a file says, or what is wrong with it: that takes as long to find out."""
+def _parsed(data: bytes | str, name: str, section: tuple[str, ...] = ()) -> Found | str:
+    """What a section says, or what is wrong with it: that takes as long to find out. The whole file
+    is a section, too."""
     found: Found = {}
     try:
         top = composed(data, name)
-        if top is not None:
-            _read_section(top, (), name, found)
+        for node in [] if top is None else _inside(top, section):
+            _read_section(node, section, name, found)
     except Misuse as error:
         return str(error)
     return found
+
+
+def _inside(node: "yaml.Node", path: tuple[str, ...]) -> "list[yaml.Node]":
+    """The nodes at a path. What lies beside it is another program's, and may be anything."""
+    import yaml
+
+    if not path:
+        return [node]
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    found = [_inside(value, path[1:]) for key, value in pairs if _text(key) == path[0]]
+    return [each for nodes in found for each in nodes]
 
 
 def _read_section(node: "yaml.Node", path: tuple[str, ...], name: str, found: Found) -> None:

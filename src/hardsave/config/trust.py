@@ -1,4 +1,5 @@
-"""Whether a project's file is trusted, and what of it counts if it is not.
+"""Whether a project's files are trusted, and what of them counts if they are not: `hardsave.yaml`
+at its root, and the `config/config.yaml` that CodeAgent's server keeps in it.
 
 Trust is given to a file as it is, by the hash of its bytes: one that changes has to be looked
 at again. It is kept among the user's own data, where no project reaches it.
@@ -6,6 +7,7 @@ at again. It is kept among the user's own data, where no project reaches it.
 
 import json
 import os
+import shlex
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +15,9 @@ from typing import Any
 
 from blake3 import blake3
 
-from hardsave.config.file import Found, Said, content, read
+from hardsave.config.file import Found, Said, content, read, read_code_agent
 from hardsave.config.places import data_directory, make_folder, project_key
-from hardsave.defaults import PROJECT_FILE
+from hardsave.defaults import CODE_AGENT_FILE, MAX_CODE_AGENT_BYTES, PROJECT_FILE
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
 
@@ -33,6 +35,7 @@ _STOPPED_BY: Mapping[str, tuple[str, Any]] = {
 class ProjectFile(NamedTuple):
     """A project's file, as it lies there now."""
 
+    folder: Path  # whose file it is
     path: Path
     found: Found
     digest: str
@@ -49,7 +52,15 @@ def look(root: Path) -> ProjectFile | None:
     data = content(path)
     if data is None:
         return None
-    return ProjectFile(path, read(data, str(path)), blake3(data).hexdigest())
+    return ProjectFile(root, path, read(data, str(path)), blake3(data).hexdigest())
+
+
+def look_code_agent(folder: Path) -> ProjectFile | None:
+    """CodeAgent's file below a folder; None if it has none, or none that says anything of ours."""
+    path = folder / CODE_AGENT_FILE
+    data = content(path, MAX_CODE_AGENT_BYTES)
+    found = {} if data is None else read_code_agent(data, str(path))
+    return ProjectFile(folder, path, found, blake3(data or b"").hexdigest()) if found else None
 
 
 def honoured(file: ProjectFile, *, is_trusted: bool) -> tuple[Found, Found]:
@@ -77,9 +88,8 @@ def _stopped(where_of: Mapping[str, str]) -> Found:
     return {setting: Said(value, where) for setting, value, where in stops}
 
 
-def of_project(root: Path, environment: Mapping[str, str], platform: str) -> Found:
+def counting(file: ProjectFile | None, environment: Mapping[str, str], platform: str) -> Found:
     """What counts of a project's file; what does not is reported."""
-    file = look(root)
     if file is None:
         return {}
     trusted = bool(file.risky) and is_trusted(file, environment, platform)
@@ -87,9 +97,10 @@ def of_project(root: Path, environment: Mapping[str, str], platform: str) -> Fou
     for said in [each for each in held_back.values() if each.where not in _reported]:
         _reported.add(said.where)
         log(__name__).warning(
-            "%s is left out: this file came with the project. 'hardsave trust' shows it, and lets "
-            "it count",
+            "%s is left out: this file came with the project. To look at it and let it count, "
+            "type: hardsave trust -C %s",
             said.where,
+            shlex.quote(os.fspath(file.folder.absolute())),
         )
     return counts
 
@@ -125,4 +136,7 @@ def distrust(file: ProjectFile, environment: Mapping[str, str], platform: str) -
 
 def _record(file: ProjectFile, environment: Mapping[str, str], platform: str) -> Path:
     place = data_directory(environment, platform) / "trusted"
-    return place / f"{project_key(file.path.parent)}.json"
+    key = project_key(file.folder)
+    if file.path.name != PROJECT_FILE:  # of which a project has one; each folder may have another
+        key += f".{blake3(os.fsencode(file.path.resolve())).hexdigest(8)}"
+    return place / f"{key}.json"

@@ -67,8 +67,11 @@ class Note(NamedTuple):
 
 def folder(environment: Mapping[str, str], project: Path) -> Path:
     """Where the notes about a project lie."""
-    home = config.data_directory(environment, sys.platform)
-    return home / "hooks" / config.project_key(project)
+    return _folders(environment) / config.project_key(project)
+
+
+def _folders(environment: Mapping[str, str]) -> Path:
+    return config.data_directory(environment, sys.platform) / "hooks"
 
 
 def place_of(environment: Mapping[str, str], project: Path) -> Path:
@@ -116,6 +119,15 @@ def missed(place: Path) -> list[Note]:
     found = [note for note in notes if note is not None and not note.is_under_way]
     counted = missed_in_reserve(place)
     return found if counted is None else [*found, Note(place, counted)]
+
+
+def missed_anywhere(environment: Mapping[str, str]) -> int:
+    """How many saves were missed that no checkpoint lists yet, in all projects of this account."""
+    try:
+        places = [place for place in _folders(environment).iterdir() if place.is_dir()]
+    except (OSError, Unavailable):
+        return 0  # without a home, or the right to read it, there are no notes
+    return sum(count(missed(place)) for place in places)
 
 
 def to_tell(place: Path, timeline: str | None = None) -> list[Note]:

@@ -1,7 +1,7 @@
 """Several agents at once: one that fails loses nothing of the others.
 
-With `auto_checkpoint` every change of an agent's status is saved. A save that fails never
-stops an agent: it is logged and counted.
+With `auto_checkpoint` every change of an agent's status is saved. A save that fails does not stop
+an agent: it is logged and counted. With `strict` the call that it was made in raises as well.
 """
 
 import asyncio
@@ -42,10 +42,14 @@ class Orchestrator:
         agents: Iterable[StandardAgent],
         checkpoint_manager: Keeper | None = None,
         auto_checkpoint: bool = False,
+        *,
+        strict: bool = False,
     ) -> None:
         self._agents: dict[str, StandardAgent] = {}
         self._keeper = checkpoint_manager
         self._auto = auto_checkpoint
+        self._strict = strict
+        self._unsaved: dict[str, Exception] = {}  # by agent: why its last save failed
         if auto_checkpoint and checkpoint_manager is None:
             raise Misuse("auto_checkpoint needs a checkpoint_manager to save with")
         self.saves = 0
@@ -77,7 +81,12 @@ class Orchestrator:
 
     async def send(self, agent_id: str, msg: Message | str) -> Message:
         """Tell one agent something; its answer. What it raises goes on."""
-        return await self.agent(agent_id).reply(msg)
+        self._unsaved.pop(agent_id, None)
+        answer = await self.agent(agent_id).reply(msg)
+        error = self._unsaved.pop(agent_id, None)
+        if self._strict and error is not None:
+            raise error
+        return answer
 
     async def run(self, messages: Message | str | Mapping[str, Message | str]) -> list[Outcome]:
         """Tell all agents something, or each its own; all at once. How each of them ended."""
@@ -105,8 +114,9 @@ class Orchestrator:
         try:
             await self._keeper.save(agent)
             self.saves += 1
-        except Exception:  # noqa: BLE001 # a save must never stop an agent
+        except Exception as error:  # noqa: BLE001 # a save must not stop an agent's work
             self.failed_saves += 1
+            self._unsaved[agent.agent_id] = error
             _log.exception("agent %s could not be saved", agent.agent_id)
 
 

@@ -5,14 +5,22 @@
 - `memory://`
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from hardsave.errors import Misuse
 from hardsave.stores.base import Durability, Report, Store
 
 
-def open_store(url: Any, *, durability: Durability = "power") -> Store:
-    """The store at `url`, created if it does not exist."""
+def open_store(
+    url: Any,
+    *,
+    durability: Durability = "power",
+    compress: Callable[[], bool] = lambda: True,
+) -> Store:
+    """The store at `url`, created if it does not exist. Whether to
+    `compress` what is written to a disk is asked when that is first worth it; what is there is read
+    either way."""
     if durability not in ("power", "process"):
         raise Misuse(f"durability is 'power' or 'process', not {durability!r}")
     if not isinstance(url, str):
@@ -25,7 +33,7 @@ def open_store(url: Any, *, durability: Durability = "power") -> Store:
     if scheme == "memory":
         raise Misuse(f"a store in memory has no name: write memory:// instead of {url!r}")
     if scheme == "sqlite":
-        return _sqlite(url, durability)
+        return _sqlite(url, durability, compress=compress)
     raise Misuse(f"{url!r} names no store; write sqlite:///path or memory://")
 
 
@@ -46,7 +54,7 @@ def sqlite_path(url: str) -> str:
     return path
 
 
-def _sqlite(url: str, durability: Durability) -> Store:
+def _sqlite(url: str, durability: Durability, *, compress: Callable[[], bool]) -> Store:
     from hardsave.stores.sqlite import SqliteStore  # apsw is loaded only where it is used
 
-    return SqliteStore(sqlite_path(url), durability=durability)
+    return SqliteStore(sqlite_path(url), durability=durability, compress=compress)

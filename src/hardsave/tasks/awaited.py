@@ -25,6 +25,7 @@ from hardsave.tasks.calls import Paused
 from hardsave.tasks.executor import SWEEP_SECONDS
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
+from hardsave.tasks.settings import Recovery
 from hardsave.tasks.shift import Outcome, Shift, Terms, Wants
 from hardsave.tasks.stats import TaskEvent, TaskStats
 from hardsave.tasks.steps import UnknownPolicy
@@ -284,9 +285,16 @@ class Tasks:
         return await claimed(self._threads, claim)
 
     def runner(
-        self, session: str, *, lease_seconds: float = LEASE_SECONDS, take_over: bool = False
+        self,
+        session: str,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        take_over: bool = False,
+        recovery: Recovery | None = None,
     ) -> Runner:
-        runner = self._sync.runner(session, lease_seconds=lease_seconds, take_over=take_over)
+        runner = self._sync.runner(
+            session, lease_seconds=lease_seconds, take_over=take_over, recovery=recovery
+        )
         return Runner(runner, self._threads)
 
     async def recover(self, *, take_over: bool = False, dry_run: bool = False) -> RecoveryReport:

@@ -20,6 +20,7 @@ from hardsave.tasks.desk import KEPT, Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
+from hardsave.tasks.settings import Recovery
 from hardsave.tasks.shift import Outcome, Shift, Terms, Wants
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.steps import UnknownPolicy
@@ -46,6 +47,7 @@ class Runner:
         counts: Callable[[], TaskStats],
         lease_seconds: float,
         take_over: bool,
+        recovery: Recovery,
     ) -> None:
         self._claim = claim
         self._counts = counts
@@ -54,6 +56,7 @@ class Runner:
         self._desk = desk
         self._session = session
         self._take_over = take_over
+        self._holds = recovery == "manual"
         self._lease = Lease(desk, session, seconds=lease_seconds)
         self._report: RecoveryReport | None = None
         self._shifts: list[Shift] = []  # one for each `run` that is under way
@@ -71,7 +74,7 @@ class Runner:
         self._pid = os.getpid()
         self._lease.take()
         try:
-            found = rescue.bury_the_dead(self._desk, self._session, take_over=self._take_over)
+            found = self._bury(holds=self._holds)
             self._report = rescue.report(self._desk, found, self._counts(), is_start=True)
             self._note("session_started", {"session": self._session})
         except BaseException:
@@ -119,13 +122,21 @@ class Runner:
     def recover(self) -> list[Task]:
         """Put back to work what dead processes have left; those tasks, as they were.
 
-        Happens by itself when a runner is entered, and every second while it runs.
+        Happens by itself when a runner is entered, and every second while it runs, unless
+        `recovery` is `manual`.
         """
-        found = rescue.bury_the_dead(self._desk, self._session, take_over=self._take_over)
+        return self._recovered(holds=False)
+
+    def _recovered(self, *, holds: bool) -> list[Task]:
+        found = self._bury(holds=holds)
         for each in found:
-            if each.tasks or not each.outlived:  # else it is found again every second
+            if each.tasks or not each.leaves_any:  # else it is found again every second
                 _log.warning("%s", rescue.obituary(each))
         return [view(task, self._desk.codec) for each in found for task in each.tasks]
+
+    def _bury(self, *, holds: bool) -> list[rescue.Buried]:
+        take_over = self._take_over
+        return rescue.bury_the_dead(self._desk, self._session, take_over=take_over, holds=holds)
 
     def run(
         self,
@@ -239,7 +250,7 @@ def sweep(runner: Runner, shift: Shift) -> None:
     those whom a clock holds up."""
     worry = "looking for dead sessions failed"
     try:
-        runner.recover()
+        runner._recovered(holds=runner._holds)
         shift.tell_the_lost()
         shift.wake_the_overslept()
         shift.settled(worry)

@@ -27,7 +27,7 @@ from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import KEPT, Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import DEFAULT, Retry
-from hardsave.tasks.settings import TaskSettings
+from hardsave.tasks.settings import Recovery, TaskSettings, checked_recovery
 from hardsave.tasks.stats import TaskEvent, TaskStats, counted, happening
 from hardsave.tasks.steps import Body, Journal, UnknownPolicy
 from hardsave.tasks.task import Task, view
@@ -356,12 +356,17 @@ class Tasks(threads.Shared):
     def _freed(self, task: TaskRecord) -> TaskRecord:
         """A task as it stands when whoever has died was found out."""
         try:
-            outlived = self.recover().outlived
+            found = recover_by_itself(self)
         except Unavailable:
-            return self._unheld(task)  # it is used from another machine: nobody can tell
-        for each in outlived:
+            return self._unheld(task)  # it is used from another machine, which cannot be asked
+        for each in found.outlived:
             if each.task.id == task.name:
                 raise Conflict(str(each))
+        if not found.put_back and any(each.id == task.name for each in found.interrupted):
+            raise Conflict(
+                f"task {task.name!r} was interrupted, and 'recovery' is 'manual': 'hardsave tasks "
+                "recover' puts it back to work"
+            )
         return self._unheld(self._found(task.name))
 
     def _unheld(self, task: TaskRecord) -> TaskRecord:
@@ -371,12 +376,19 @@ class Tasks(threads.Shared):
         return task
 
     def runner(
-        self, session: str, *, lease_seconds: float = LEASE_SECONDS, take_over: bool = False
+        self,
+        session: str,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        take_over: bool = False,
+        recovery: Recovery | None = None,
     ) -> "Runner":
-        """Runs tasks, in this process. On entering it finds out who died, and puts their tasks
-        back to work: see `runner.report`.
+        """Runs tasks, in this process. On entering it finds out which processes have died, and puts
+        their tasks back to work: see `runner.report`.
 
         `take_over=True` takes sessions on other machines for dead: a local store has one host.
+        `recovery="manual"` puts nothing back by itself: the report tells what was interrupted, and
+        `recover()` puts it back. None: as the settings say, which is `auto` by default.
         """
         from hardsave.tasks.executor import Runner  # most who look at tasks run none
 
@@ -388,6 +400,7 @@ class Tasks(threads.Shared):
             counts=self.stats,
             lease_seconds=lease_seconds,
             take_over=take_over,
+            recovery=self._settings.recovery if recovery is None else checked_recovery(recovery),
         )
 
     def recover(self, *, take_over: bool = False, dry_run: bool = False) -> "RecoveryReport":
@@ -400,7 +413,7 @@ class Tasks(threads.Shared):
             if dry_run
             else rescue.bury_the_dead(self._desk, "recover", take_over=take_over)
         )
-        return rescue.report(self._desk, found, self.stats())
+        return rescue.report(self._desk, found, self.stats(), dry_run=dry_run)
 
     def close(self) -> None:
         """Give back what this process holds. A second call does nothing."""
@@ -457,6 +470,16 @@ class Tasks(threads.Shared):
 
     def _view(self, record: TaskRecord, *, is_new: bool = False) -> Task:
         return view(record, self._desk.codec, is_new=is_new)
+
+
+def recover_by_itself(tasks: Tasks) -> "RecoveryReport":
+    """Find out which processes have died, without an order to put their tasks back to work: that
+    is done as far as the settings let it be done."""
+    from hardsave.tasks import rescue
+
+    holds = tasks._settings.recovery == "manual"
+    found = rescue.bury_the_dead(tasks._desk, "recover", take_over=False, holds=holds)
+    return rescue.report(tasks._desk, found, tasks.stats())
 
 
 def _place(cursor: Any) -> int:

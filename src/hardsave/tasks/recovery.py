@@ -117,8 +117,10 @@ class RecoveryReport(Record):
     incomplete_count: int
     failed_count: int
     incomplete: Sequence[Task]
-    """The first of them."""
+    """The first of them: those that a process is at work on, or was, before those that wait."""
     failed: Sequence[Task]
+    put_back: bool = True
+    """Whether what was interrupted is back at work; else `tasks.recover()` puts it there."""
 
     def __str__(self) -> str:
         if self.was_clean:
@@ -131,7 +133,8 @@ class RecoveryReport(Record):
             yield f"  session {dead.session!r}, begun {_moment(dead.since)}: {dead.why}"
         for task in self.interrupted[:MOST_SHOWN]:
             left = task.attempts < task.max_attempts
-            what = "will run again" if left else "has no attempt left, and counts as failed"
+            again = "will run again" if self.put_back else "waits for 'hardsave tasks recover'"
+            what = again if left else "has no attempt left, and counts as failed"
             yield (
                 f"  interrupted: {task.id} ({task.text!r}), attempt {task.attempts} of "
                 f"{task.max_attempts}, begun {_moment(task.started_at)}: {what}"
@@ -140,10 +143,10 @@ class RecoveryReport(Record):
             yield f"  and {len(self.interrupted) - MOST_SHOWN} more"
         for each in self.outlived:
             yield f"  {each}"
+        goes_on = self.put_back and not self.outlived
         yield (
-            f"  {self._left()}, {self.failed_count} failed, "
-            f"{self.iterations} iterations so far"
-            + ("" if self.outlived else "; work goes on, nothing to do by hand")
+            f"  {self._left()}, {self.failed_count} failed, {self.iterations} iterations so far"
+            + ("; work goes on, nothing to do by hand" if goes_on else "")
         )
 
     def _left(self) -> str:

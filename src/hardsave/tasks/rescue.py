@@ -34,17 +34,34 @@ class Buried(NamedTuple):
 
     owner: OwnerRecord | None  # None: it had no lease any more
     why: str
-    tasks: list[TaskRecord]  # that nobody works on
+    tasks: list[TaskRecord]  # that no process works on: to be put back
     outlived: list[tuple[TaskRecord, Survivors]]
+    held: Sequence[TaskRecord] = ()  # that no process works on, and that wait for an order
+
+    @property
+    def leaves_any(self) -> bool:
+        """Whether tasks of it stay as they are: its lease stays then, too."""
+        return bool(self.outlived or self.held)
 
 
-def bury_the_dead(desk: Desk, session: str, *, take_over: bool) -> list[Buried]:
-    """Put back to work what dead processes have left, one commit for each of them.
+def bury_the_dead(
+    desk: Desk, session: str, *, take_over: bool, holds: bool = False
+) -> list[Buried]:
+    """Put back to work what dead processes have left, one commit for each of them. With `holds`
+    only what has no attempt left is settled: it counts as failed, and nothing runs by that.
 
-    `Unavailable` if somebody on another machine uses the ledger, unless it is taken over.
+    `Unavailable` if a process on another machine uses the ledger, unless it is taken over.
     """
     found = the_dead(desk, take_over=take_over)
+    if holds:
+        found = [_holding(each) for each in found]
     return [each for each in found if _is_buried(desk, session, each)]
+
+
+def _holding(found: Buried) -> Buried:
+    spent = [task for task in found.tasks if task.attempts >= task.max_attempts]
+    held = [task for task in found.tasks if task.attempts < task.max_attempts]
+    return found._replace(tasks=spent, held=held)
 
 
 def obituary(found: Buried) -> str:
@@ -101,8 +118,8 @@ def _in_progress(desk: Desk, owner: Id | None) -> Iterator[TaskRecord]:
 
 
 def _is_buried(desk: Desk, session: str, found: Buried) -> bool:
-    """Put its tasks back and forget it, in one commit; False if somebody was faster."""
-    if found.outlived and not found.tasks:
+    """Put its tasks back and forget it, in one commit; False if another process was faster."""
+    if found.leaves_any and not found.tasks:
         return True
     now = desk.clock()
     gone = None if found.owner is None else found.owner.session
@@ -112,7 +129,7 @@ def _is_buried(desk: Desk, session: str, found: Buried) -> bool:
     since = None if found.owner is None else found.owner.since
     whole = {**about, "since": since, "tasks": len(moves), "by": session}
     event = desk.entry("recovered", None, whole)
-    bury: Sequence[OwnerRecord] = () if found.owner is None or found.outlived else (found.owner,)
+    bury: Sequence[OwnerRecord] = () if found.owner is None or found.leaves_any else (found.owner,)
     try:
         desk.commit(event, Work(moves=moves, entries=entries, bury=bury))
     except Conflict:
@@ -122,7 +139,12 @@ def _is_buried(desk: Desk, session: str, found: Buried) -> bool:
 
 
 def report(
-    desk: Desk, found: Sequence[Buried], counts: TaskStats, *, is_start: bool = False
+    desk: Desk,
+    found: Sequence[Buried],
+    counts: TaskStats,
+    *,
+    is_start: bool = False,
+    dry_run: bool = False,
 ) -> RecoveryReport:
     """What was found; at the start of a session also what others have found since the last one
     began, and told nobody who starts one."""
@@ -139,7 +161,9 @@ def report(
     return RecoveryReport(
         was_clean=not found and not dead and not _broke_off(desk, begun, stopped),
         dead=dead,
-        interrupted=[view(task, desk.codec) for each in found for task in each.tasks],
+        interrupted=[
+            view(task, desk.codec) for each in found for task in (*each.tasks, *each.held)
+        ],
         outlived=[
             OutlivedTask(task=view(task, desk.codec), survivors=left)
             for each in found
@@ -151,8 +175,9 @@ def report(
         iterations=counts.iterations,
         incomplete_count=counts.pending + counts.in_progress,
         failed_count=counts.failed,
-        incomplete=_listed(desk, "pending"),
+        incomplete=(_listed(desk, "in_progress") + _listed(desk, "pending"))[:MOST_LISTED],
         failed=_listed(desk, "failed"),
+        put_back=not dry_run and not any(each.held for each in found),
     )
 
 

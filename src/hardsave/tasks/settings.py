@@ -3,10 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Literal, cast, get_args
 
 from hardsave import config
 from hardsave.config.file import Found
 from hardsave.defaults import CLEANUP_EVERY, KEEP_COMPLETED, MAX_ATTEMPTS
+from hardsave.errors import Misuse
+
+Recovery = Literal["auto", "manual"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +22,9 @@ class TaskSettings:
     """How many completed tasks are kept when old ones are forgotten."""
     cleanup_every: int = CLEANUP_EVERY
     """After so many iterations old ones are forgotten; 0: never."""
+    recovery: Recovery = "auto"
+    """Whether tasks of dead processes are put back to work when a runner starts, and while it runs;
+    `manual`: only by `tasks.recover()`. Once a file says so, no other says otherwise."""
     enabled: bool = True
     """Of CodeAgent's section: whether its manager writes anything."""
     checkpoint_file: str = ".codeagent_checkpoint.json"
@@ -25,6 +32,15 @@ class TaskSettings:
 
 
 DEFAULT = TaskSettings()
+
+
+def checked_recovery(given: Any) -> Recovery:
+    """What a caller says of it, if that is one of the two."""
+    if given not in get_args(Recovery):
+        raise Misuse(f"recovery is 'auto' or 'manual', not {given!r}")
+    return cast(Recovery, given)
+
+
 PROFILES: Mapping[str, TaskSettings] = {
     "development": replace(DEFAULT, max_attempts=1, keep_completed=50),
     "production": replace(DEFAULT, max_attempts=3, keep_completed=200),
@@ -32,9 +48,12 @@ PROFILES: Mapping[str, TaskSettings] = {
 }
 
 
-def of_project(root: Path, environment: Mapping[str, str]) -> TaskSettings:
-    """The settings in force for the project at `root`: the user's, and over them its own."""
-    return combined(config.readable(environment, root))
+def of_project(
+    root: Path, environment: Mapping[str, str], *, code_agent: Path | None = None
+) -> TaskSettings:
+    """The settings in force for the project at `root`: the user's, and over them its own. Between
+    them stand those of the `config/config.yaml` in the folder `code_agent`."""
+    return combined(config.readable(environment, root, code_agent=code_agent))
 
 
 def combined(files: Iterable[Found]) -> TaskSettings:
@@ -44,7 +63,9 @@ def combined(files: Iterable[Found]) -> TaskSettings:
     for found in files:
         values = {name: said.value for name, said in found.items() if name in _NAMES}
         if "profile" in found:
-            made = PROFILES[found["profile"].value]
+            made = replace(PROFILES[found["profile"].value], recovery=made.recovery)
+        if made.recovery == "manual" and values.get("recovery") == "auto":
+            del values["recovery"]
         made = replace(made, **values)
     return made
 

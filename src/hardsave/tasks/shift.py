@@ -220,7 +220,7 @@ class Shift(threads.Shared):
             while not attempt.is_over and not self._is_recorded(attempt, outcome):
                 if self._is_given_up.wait(AGAIN_SECONDS):
                     return
-            if attempt.is_lost:
+            if attempt.is_lost and attempt.task.state == "in_progress":  # else it was handed back
                 _log.warning("task %r is not ours any more; its end is not recorded", attempt.id)
         finally:
             self.settled(_unrecorded(attempt))

@@ -6,7 +6,8 @@ Every rule is optional. In the order in which they are asked, with what each one
     ttl        all of a timeline on which nothing was saved for so long
     age        what is older
     kind       of a timeline's checkpoints of one kind all but the newest so many
-    thin       of a long timeline all but the first, the last ones and the latest of each name
+    thin       of a long timeline all but the first, the last ones and the latest of each name, of
+               all and of those between the first and the last ones
     timeline   of a timeline all but the newest so many
     user       of everything all but the newest so many
     store      past the size of this user's part of the store: automatic ones older than a day,
@@ -35,9 +36,11 @@ MICROSECOND = timedelta(microseconds=1)  # what stores count in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thin:
-    """A timeline with more than `above` keeps its first, its last ones, the latest per name.
+    """A timeline with more than `above` keeps its first, its last ones, the latest per name, and
+    the latest per name of those between the first and the last ones.
 
-    `keep_last` gives way where `above` leaves no room for so many.
+    Where `above` leaves no room for so many, `keep_last` gives way, and those between are not kept
+    beside a later one of their name.
     """
 
     above: int = 50

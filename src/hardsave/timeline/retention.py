@@ -14,7 +14,7 @@ from itertools import groupby
 
 from hardsave.objects.records import Id
 from hardsave.record import Record
-from hardsave.timeline.policy import DAY, MICROSECOND, Policy, RetentionRule
+from hardsave.timeline.policy import DAY, MICROSECOND, Policy, RetentionRule, Thin
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 
@@ -182,9 +182,18 @@ def _dense(scene: _Scene) -> Iterable[RetentionRow]:
         return
     for _, rows in _by_timeline(scene.governed()):
         if len(rows) > thin.above:
-            stays = _latest_by(rows, lambda row: row.name) | set(rows[-thin.last :])
-            stays |= set(rows[:1]) if thin.keep_first else set()
+            stays = _thinned(rows, thin)
             yield from (row for row in rows if row not in stays)
+
+
+def _thinned(rows: list[RetentionRow], thin: Thin) -> set[RetentionRow]:
+    """What stays. The latest of a name among the older ones stays beside a newer one of that name,
+    so that history does not end where the last ones begin; but only where there is room for it."""
+    stays = _latest_by(rows, lambda row: row.name) | set(rows[-thin.last :])
+    stays |= set(rows[:1]) if thin.keep_first else set()
+    older = _latest_by(rows[thin.keep_first : -thin.last], lambda row: row.name) - stays
+    room = max(0, thin.above - len(stays))
+    return stays | set(sorted(older, key=_place, reverse=True)[:room])
 
 
 def _many_on_a_timeline(scene: _Scene) -> Iterable[RetentionRow]:

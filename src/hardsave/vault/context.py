@@ -32,6 +32,7 @@ class Context(NamedTuple):
     search_index: "Callable[[], SearchIndex]"  # made by the first who asks
     places: Places
     moves: OwnMoves
+    is_strict: Callable[[], bool] = lambda: False  # whether automatic saves that fail raise, too
 
     def find(self, ref: Ref, timeline: str | None = None) -> CheckpointRecord:
         """The checkpoint that is meant, as it is stored; `@…` and names are on `timeline`."""

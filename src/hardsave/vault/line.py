@@ -453,6 +453,11 @@ class Timeline:
         return self._context.find(ref, self._name)
 
 
+def is_strict(line: Timeline) -> bool:
+    """Whether an automatic save on it that fails raises: see `Vault.strict`."""
+    return line._context.is_strict()
+
+
 def doubt(line: Timeline, id: Id) -> None:
     """The caller that asked for this checkpoint did not get it: see `Saving.doubt`."""
     with line._lock:

@@ -1,13 +1,19 @@
 """`hardsave.open()`: from a URL, or a project, to a vault."""
 
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hardsave.defaults import MAX_VALUE_BYTES
+from hardsave.errors import Misuse
 from hardsave.stores import registry
 from hardsave.stores.base import Durability, Report, Store
 from hardsave.timeline import names
 from hardsave.vault.arguments import Redact, check_cap, redaction_of
 from hardsave.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from hardsave.config import Saving
 
 
 def open_vault(
@@ -17,6 +23,8 @@ def open_vault(
     durability: Durability = "power",
     max_value_bytes: int = MAX_VALUE_BYTES,
     redact: Redact = False,
+    compress: bool | None = None,
+    strict: bool | None = None,
 ) -> Vault:
     """Open the store at `url`, or this project's own; create it if it does not exist.
 
@@ -32,39 +40,90 @@ def open_vault(
     of your own to take out besides; a `Redaction` has exactly those to use. Files are saved as
     they are, or left out: one that came back otherwise than it was would be damaged. An import
     brings what was exported.
+    `compress=False` writes what is stored from now on as it is, which takes more room; what is
+    there is read either way. `strict=True` lets saves raise that an agent loop makes by itself and
+    that fail: by default they are logged, counted and told as the event `save_failed`, and the
+    agent goes on. A save that a program asks for raises in any case. None: as the settings say.
     """
     names.check_user(user)
     check_cap(max_value_bytes)
     redaction = redaction_of(redact)
-    store = (
-        _own_store(durability) if url is None else registry.open_store(url, durability=durability)
-    )
+    directory = _directory()
+    settings = _Settings(directory, compress, strict)
     return Vault(
-        store,
+        _store(url, os.curdir, durability, settings.compress),
         user=user,
         max_value_bytes=max_value_bytes,
         redact=redaction or False,
-        directory=_directory(),
+        directory=directory,
         included=_included,
+        is_strict=settings.strict,
     )
+
+
+def open_project(directory: str, url: str | None = None) -> Vault:
+    """Open the store at `url`, or the own one of the project that a directory is in, with that
+    project's settings: for programs that name their project, and may be started anywhere."""
+    settings = _Settings(directory, None, None)
+    return Vault(
+        _store(url, directory, "power", settings.compress),
+        directory=directory,
+        included=_included,
+        is_strict=settings.strict,
+    )
+
+
+class _Settings:
+    """What the caller says of saves, else the files: they are read when that is first asked for,
+    because most programs have none and save little."""
+
+    def __init__(self, directory: str | None, compress: bool | None, strict: bool | None) -> None:
+        for name, given in (("compress", compress), ("strict", strict)):
+            if given not in (None, True, False):
+                raise Misuse(f"{name} is True or False, or None for the settings, not {given!r}")
+        self._directory = directory
+        self._given = (compress, strict)
+        self._said: Saving | None = None
+
+    def compress(self) -> bool:
+        given = self._given[0]
+        return self._read().compress if given is None else bool(given)
+
+    def strict(self) -> bool:
+        given = self._given[1]
+        return self._read().strict if given is None else bool(given)
+
+    def _read(self) -> "Saving":
+        if self._said is None:
+            from pathlib import Path
+
+            from hardsave import config
+
+            directory = None if self._directory is None else Path(self._directory)
+            self._said = config.saving(os.environ, directory)
+        return self._said
 
 
 def repair_store(url: str | None = None) -> Report:
     """Save what can be read of the store at `url`, or of this project's own.
 
-    For a store that cannot be opened any more; nobody may have it open. The old files are set
+    For a store that cannot be opened any more; no process may have it open. The old files are set
     aside, never deleted. What is lost or incomplete is named.
     """
     return registry.repair_store(_own_url() if url is None else url)
 
 
-def _own_store(durability: Durability) -> Store:
-    from pathlib import Path  # only whoever names no store needs to know where it is
+def _store(
+    url: str | None, directory: str, durability: Durability, compress: Callable[[], bool]
+) -> Store:
+    if url is not None:
+        return registry.open_store(url, durability=durability, compress=compress)
+    from pathlib import Path  # only a caller that names no store needs to know where it is
 
     from hardsave.vault import projects
 
-    url, own = projects.own_store(os.environ, Path.cwd())
-    store = registry.open_store(url, durability=durability)
+    url, own = projects.own_store(os.environ, Path(directory).absolute())
+    store = registry.open_store(url, durability=durability, compress=compress)
     if own is not None:
         projects.remember(own)
     return store
@@ -89,5 +148,5 @@ def _included(directory: bytes) -> tuple[str, ...]:
 def _directory() -> str | None:
     try:
         return os.getcwd()
-    except FileNotFoundError:  # somebody has removed it
+    except FileNotFoundError:  # it was removed
         return None

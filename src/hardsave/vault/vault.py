@@ -61,6 +61,7 @@ class Vault:
         redact: Redact = False,
         directory: str | None = None,
         included: Callable[[bytes], tuple[str, ...]] = lambda _: (),
+        is_strict: Callable[[], bool] = lambda: False,
     ) -> None:
         check_cap(max_value_bytes)
         self._directory = directory  # whose project's settings hold; None: of no project
@@ -78,6 +79,7 @@ class Vault:
             search_index=_search_index(store, user),
             places=Places(store, user, included),
             moves=OwnMoves(),
+            is_strict=is_strict,
         )
         self._recover()
 
@@ -93,6 +95,11 @@ class Vault:
     @property
     def user(self) -> str | None:
         return self._context.user
+
+    @property
+    def strict(self) -> bool:
+        """Whether saves that an agent loop makes by itself raise when they fail."""
+        return self._context.is_strict()
 
     @property
     def tasks(self) -> "Tasks":

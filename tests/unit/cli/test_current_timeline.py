@@ -37,6 +37,16 @@ def test_two_that_are_unfinished_are_listed() -> None:
     assert current_timeline.timeline(None, lines, HERE, reads_only=True) == "b"
 
 
+def test_the_session_of_the_agent_that_calls_is_taken_until_it_has_ended() -> None:
+    lines = [standing("b", 3), standing("a", 2, "waiting"), standing("c", 1, "ended")]
+    assert current_timeline.timeline(None, lines, HERE, callers=["a"]) == "a"
+    assert current_timeline.timeline("b", lines, HERE, callers=["a"]) == "b"
+    elsewhere = [*lines, standing("d", 4, workspace="/elsewhere")]
+    for caller in ("c", "d", "gone"):
+        with pytest.raises(Misuse, match="2 timelines are unfinished"):
+            current_timeline.timeline(None, elsewhere, HERE, callers=[caller])
+
+
 def test_a_session_that_was_left_before_the_newest_began_is_not_meant() -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     left = standing("left", 2)._replace(worked_at=noon - timedelta(seconds=1))

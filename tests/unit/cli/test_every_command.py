@@ -57,6 +57,7 @@ ARGUMENTS = {
     "tasks add": ["t9"],
     "tasks show": ["t1"],
     "tasks start": ["t1", "--", "true"],
+    "tasks run": ["--until-idle", "--", "true"],
     "tasks retry": ["t1"],
     "tasks cancel": ["t1"],
     "tasks answer": ["t1", "yes"],
@@ -67,11 +68,14 @@ ARGUMENTS = {
     "jobs approve": ["asks"],
     "jobs deny": ["asks"],
     "worker": ["--agents", "agents.py:AGENTS", "--until-idle"],
+    "token add": ["ci"],
+    "token revoke": ["ci"],
     "workflow run": ["flow.yaml", "--agents", "agents.py:AGENTS"],
     "workflow check": ["flow.yaml"],
 }
-# Becomes another program; needs a command below it; needs a project that was moved (`test_move`).
-SILENT = {"run", "workflow", "move"}
+# Becomes another program; needs a command below it; needs a project that was moved (`test_move`);
+# speaks a protocol of its own (`test_mcp`); stays (`tests/integration/server`).
+SILENT = {"run", "workflow", "move", "mcp", "serve"}
 ANSWERING = sorted({*EVERY} - SILENT)
 MAKING = {
     "init",
@@ -81,9 +85,16 @@ MAKING = {
     "doctor",
     "demo",
     "run",
+    "mcp",
+    "serve",
+    "token",
+    "token add",
+    "token list",
+    "token revoke",
     "trust",
     "move",
     "tasks add",
+    "tasks run",
     "workflow",
     "workflow run",
     "workflow check",
@@ -116,6 +127,7 @@ BEFORE = {
     "tasks cancel": [A_TASK],
     "tasks retry": [A_TASK, ["tasks", "cancel", "t1"]],
     "store import": [["store", "export", "in.hardsave"]],
+    "token revoke": [["token", "add", "ci"]],
     "undo": [["rewind", "@~1", "--yes"]],
     "redo": [["rewind", "@~1", "--yes"], ["undo"]],
 }
@@ -166,7 +178,7 @@ ABOUT_A_TIMELINE = [
 # Of the common options, those that mean something to a command; to all others, all but --timeline.
 TAKES = {
     **dict.fromkeys(ABOUT_A_TIMELINE, ON_A_TIMELINE),
-    "run": ("--store", "--timeline", "-C"),
+    **dict.fromkeys(["run", "mcp"], ("--store", "--timeline", "-C")),
     **dict.fromkeys(["completion", "demo"], ("--json",)),
     **dict.fromkeys(
         ["trust", "move", "init", "workflow check", "tasks settings"], ("--json", "-C")

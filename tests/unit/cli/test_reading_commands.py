@@ -68,6 +68,8 @@ def test_show_lists_the_paths_of_a_first_checkpoint_if_all_are_asked_for(
     assert "b.txt" not in run("show", "@").out
     lines = run("show", "@", "--full").out.splitlines()
     assert lines[-2:] == ["  + b.txt", "  + sub/a.txt"]
+    added = run("show", "@", "--full", "--json").data["files"]["added"]
+    assert added == ["a.txt", "b.txt", "sub/a.txt"]
 
 
 def test_log_counts_what_was_not_captured(run: Run, project: Path) -> None:

@@ -156,6 +156,7 @@ def test_recover_tells_what_a_killed_server_left_and_puts_it_back(run: Run, proj
     killed_at_work()
     looked = run("tasks", "recover", "--dry-run", "--json").data
     assert [each["id"] for each in looked["interrupted"]] == ["t1"]
+    assert looked["incomplete_count"] == len(looked["incomplete"]) == 2
     assert run("tasks", "show", "t1", "--json").data["state"] == "in_progress"
     ran = run("tasks", "recover")
     assert "session 'server-1'" in ran.out

@@ -34,7 +34,34 @@ def test_untrusted_it_is_left_out_and_that_is_said(
 def test_only_what_removes_and_reruns_nothing_needs_no_trust() -> None:
     free = {key.setting for keys in file.SECTIONS.values() for key in keys.values()}
     free -= {key.setting for ks in file.SECTIONS.values() for key in ks.values() if key.needs_trust}
-    assert free == {"retain_automatically", "hooks_daemon", "max_attempts"}
+    assert free == {
+        "retain_automatically", "hooks_daemon", "max_attempts", "compress", "recovery",
+    }  # fmt: skip
+
+
+def test_a_strangers_file_cannot_make_a_failing_save_stop_an_agent(project: Path, run: Run) -> None:
+    (project / config.PROJECT_FILE).write_text("strict: true\n")
+    with hardsave.open() as vault:
+        assert not vault.strict
+    run("trust", "--yes")
+    with hardsave.open() as vault:
+        assert vault.strict
+    with hardsave.open(strict=False) as vault:
+        assert not vault.strict
+
+
+def test_a_strangers_file_can_hold_work_back_and_never_let_it_run(
+    project: Path, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (project / config.PROJECT_FILE).write_text("recovery: manual\n")
+    assert run("tasks", "settings", "--json").data["recovery"] == "manual"
+    user = tmp_path / "config" / "hardsave" / "config.yaml"
+    user.parent.mkdir(parents=True)
+    user.write_text("recovery: manual\n")
+    (project / config.PROJECT_FILE).write_text("recovery: auto\ntasks:\n  profile: production\n")
+    run("trust", "--yes")
+    assert run("tasks", "settings", "--json").data["recovery"] == "manual"
 
 
 def test_trusted_all_of_it_counts_until_it_changes(
@@ -72,7 +99,8 @@ def test_trust_is_of_one_project_alone(
 
 
 def test_what_needs_no_trust_is_not_asked_about(project: Path, run: Run) -> None:
-    assert run("trust", "--json").data == {"file": None, "trusted": False, "settings": {}}
+    nothing: dict[str, object] = {"file": None, "trusted": False, "settings": {}, "files": []}
+    assert run("trust", "--json").data == nothing
     (project / config.PROJECT_FILE).write_text("hooks:\n  daemon: false\n")
     assert "nothing in it needs to be trusted" in run("trust").out
     (project / config.PROJECT_FILE).write_text("tasks:\n  max_atempts: 9\n")
@@ -92,12 +120,13 @@ def test_the_user_s_own_file_needs_no_trust_and_a_project_s_is_more_specific(
     (project / config.PROJECT_FILE).write_text("tasks:\n  profile: long-running\n")
     assert run("trust", "--yes").code == 0
     assert run("tasks", "settings").out == (
-        "max_attempts: 5\nkeep_completed: 500\ncleanup_every: 10\n"
+        "max_attempts: 5\nkeep_completed: 500\ncleanup_every: 10\nrecovery: auto\n"
     )
     assert run("tasks", "settings", "--profile", "development", "--json").data == {
         "max_attempts": 1,
         "keep_completed": 50,
         "cleanup_every": 10,
+        "recovery": "auto",
     }
     own.write_text("store: relative.db\n")
     refused = " ".join(run("log").err.split())  # lines are folded, where depends on the path
@@ -171,3 +200,49 @@ def test_every_command_says_that_a_project_s_file_cannot_be_read(
     monkeypatch.setattr(config, "_reported", set())  # as in a process of its own
     assert run(command).code == 0
     assert f"{project}/hardsave.yaml:1: tasks.max_attempts is a number" in caplog.text
+
+
+# CodeAgent's own file
+
+CODE_AGENT = """\
+project: {base_dir: "${PROJECT_DIR}"}
+server:
+  check_interval: 60
+  max_iterations: null
+  checkpoint: {enabled: true, keep_completed_tasks: 5, max_task_attempts: 2}
+"""
+
+
+def test_code_agents_file_is_trusted_beside_the_projects_own(
+    project: Path, elsewhere: Path, run: Run
+) -> None:
+    theirs = project / config.CODE_AGENT_FILE
+    theirs.parent.mkdir()
+    theirs.write_text(CODE_AGENT)
+    shown = run("trust", "--yes")
+    assert f"store: {elsewhere}" in shown.err
+    assert "server.checkpoint.keep_completed_tasks: 5" in " ".join(shown.err.split())
+    told = run("trust", "--json").data
+    assert told["file"] == str(project / config.PROJECT_FILE)
+    assert [(each["file"], each["trusted"]) for each in told["files"]] == [
+        (str(project / config.PROJECT_FILE), True),
+        (str(theirs), True),
+    ]
+    theirs.write_text(CODE_AGENT.replace("5", "0"))
+    told = run("trust", "--json", "--yes").data
+    assert [each["trusted"] for each in told["files"]] == [True, True]
+    assert run("trust", "--undo").out == "it is trusted no longer\n"
+    told = run("trust", "--undo", "--json").data
+    assert [each["trusted"] for each in told["files"]] == [False, False]
+
+
+@pytest.mark.parametrize("said", ["defaults: [model]\n", "server: {checkpoint: x.pt}\n", "{\n"])
+def test_a_config_yaml_of_another_program_is_nothing_to_trust(
+    project: Path, run: Run, said: str
+) -> None:
+    theirs = project / config.CODE_AGENT_FILE
+    theirs.parent.mkdir()
+    theirs.write_text(said)
+    assert run("trust").code == 0
+    (project / config.PROJECT_FILE).write_text("tasks: {keep_completed: 7}\n")
+    assert run("trust", "--yes", "--json").data["trusted"] is True

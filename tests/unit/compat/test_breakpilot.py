@@ -147,6 +147,18 @@ def test_two_hundred_creates_of_five_names_leave_at_most_fifty(manager: Checkpoi
     assert manager.get_summary()["unique_names"] == 5
 
 
+def test_past_the_threshold_the_middle_keeps_the_latest_of_each_name(
+    manager: CheckpointManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", logger="hardsave.compat.breakpilot")
+    for n in range(50):
+        manager.create(f"name {n % 4}", {"n": n})
+    assert "compressed" not in caplog.text
+    manager.create("name 2", {"n": 50})
+    assert ids(manager) == [f"s:{n}" for n in (1, 28, 29, 30, 31, *range(32, 52))]
+    assert "session s: compressed checkpoints from 51 to 25" in caplog.text
+
+
 def test_the_limit_holds_also_where_every_name_is_another() -> None:
     manager = CheckpointManager("s")
     for n in range(300):

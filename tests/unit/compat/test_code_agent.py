@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -657,6 +658,160 @@ def test_calls_that_change_nothing_write_nothing(open_manager: Open, project: Pa
     manager.get_statistics()
     after = (project / ".codeagent_checkpoint.json").stat()
     assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
+
+
+def test_a_damaged_file_that_was_written_anew_is_named_in_the_log(
+    open_manager: Open, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_manager().add_task("a", "A")
+    assert caplog.text == ""
+    (project / ".codeagent_checkpoint.json").write_text("garbage")
+    open_manager()
+    assert (project / ".codeagent_checkpoint.json.damaged").read_text() == "garbage"
+    assert ".codeagent_checkpoint.json could not be read: it was set aside as" in caplog.text
+    assert "written anew from the store" in caplog.text
+
+
+def test_a_backup_that_is_taken_in_is_named_in_the_log(
+    open_manager: Open, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old_file(project, OLD)
+    main = project / ".codeagent_checkpoint.json"
+    main.rename(project / ".codeagent_checkpoint.json.backup")
+    main.write_text("garbage")
+    assert open_manager().get_statistics()["total_tasks"] == 3
+    assert "json cannot be read; .codeagent_checkpoint.json.backup is taken instead" in caplog.text
+
+
+# What its server calls
+
+
+def test_records_can_be_read_as_mappings(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.start_task("do it", "t")
+    manager.mark_task_failed("t", "no")
+    [task] = manager.get_failed_tasks()
+    assert (task["task_id"], task["state"], task["attempts"]) == ("t", "failed", 1)
+    assert task.get("error_message") == "no"
+    assert task.get("nothing", "else") == "else"
+    assert "result" in task
+    assert "nothing" not in task
+    assert datetime.fromisoformat(task["start_time"]) == task.start_time
+    assert dict(task) == task.to_dict() == {**task}
+    assert len(task) == len(list(task)) == len(task.keys())
+    with pytest.raises(TypeError):
+        task["state"] = "pending"  # type: ignore[index] # that is the test
+    with pytest.raises(KeyError):
+        task["nothing"]
+
+
+def test_the_server_s_look_for_a_crash_reads_and_resets(
+    open_manager: Open, project: Path, tmp_path: Path
+) -> None:
+    """As a server does it: before it says that it has started."""
+    store = f"sqlite:///{tmp_path}/store.db"
+    command = [sys.executable, "-c", WORK, str(project), store]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    status = StatusManager(tmp_path / "status.md")
+    manager = open_manager(status_manager=status)
+    recovery_info = manager.get_recovery_info()
+    assert not recovery_info["was_clean_shutdown"]
+    current_task = recovery_info.get("current_task")
+    assert current_task
+    assert (current_task["task_id"], current_task["task_text"]) == ("t2", "do 2")
+    assert (current_task["attempts"], current_task["start_time"][:2]) == (1, "20")
+    assert manager.reset_interrupted_task()
+    assert manager.get_current_task() is None
+    assert [(t["task_id"], t["state"], t["attempts"]) for t in manager.get_incomplete_tasks()] == [
+        ("t2", "pending", 1),
+        ("t3", "pending", 0),
+    ]
+    manager.mark_server_start("session-2")
+    assert not manager.get_recovery_info()["was_clean_shutdown"]
+    assert "Recovered after a crash" in (tmp_path / "status.md").read_text()
+    assert manager.mark_task_start("t2")
+    assert manager.should_retry_task("t2", max_attempts=3)
+    assert not manager.should_retry_task("t2", max_attempts=2)
+
+
+def test_a_server_puts_back_its_own_task_and_no_other_servers(
+    open_manager: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager, other = open_manager(), open_manager()
+    assert not manager.reset_interrupted_task()
+    assert "no task was interrupted" in caplog.text
+    manager.start_task("mine", "a")
+    other.start_task("theirs", "b")
+    assert manager.reset_interrupted_task()
+    found = [manager.get_task(name) for name in "ab"]
+    assert [(task["state"], task["attempts"]) for task in found if task is not None] == [
+        ("pending", 1),
+        ("in_progress", 1),
+    ]
+    assert other.mark_task_completed("b")
+    assert manager.mark_task_start("a")
+
+
+def test_an_id_that_stands_for_an_earlier_task_does_so_after_a_restart(
+    open_manager: Open,
+) -> None:
+    manager = open_manager()
+    manager.add_task("task_1", "do it")
+    assert not manager.add_task("task_2", "do it")
+    again, third = open_manager(), open_manager()
+    found = again.get_task("task_2")
+    assert found is not None
+    assert found.task_id == "task_1"
+    assert again.mark_task_start("task_2")
+    assert again.mark_task_failed("task_2", "no")
+    assert not manager.add_task("task_3", "do it")  # by another server that is running
+    assert third.should_retry("task_3")
+    assert third.get_task("task_4") is None
+    assert third.get_statistics()["total_tasks"] == 1
+    third.start_task("do it", "task_3")
+    third.mark_task_completed("task_3")
+    third.clear_old_tasks(keep_last_n=0)
+    assert open_manager().get_task("task_2") is None  # it went with the task
+
+
+def test_progress_of_instructions_is_kept_for_the_next_attempt(open_manager: Open) -> None:
+    manager = open_manager()
+    nothing = {
+        "last_completed_instruction": 0,
+        "total_instructions": 0,
+        "completed_instructions": [],
+    }
+    manager.add_task("t", "do it")
+    assert manager.get_instruction_progress("t") == nothing
+    assert not manager.update_instruction_progress("t", 1, 3)  # it was not begun
+    manager.mark_task_start("t")
+    assert manager.update_instruction_progress("t", instruction_num=2, total_instructions=3)
+    assert manager.checkpoint_data["tasks"][0]["instruction_progress"]["total_instructions"] == 3
+    manager.mark_task_failed("t", "no")
+    again = open_manager()
+    again.start_task({"text": "do it", "type": "code"}, "another id")
+    progress = again.get_instruction_progress("another id")
+    assert progress == {
+        "last_completed_instruction": 2,
+        "total_instructions": 3,
+        "completed_instructions": [1, 2],
+    }
+    again.mark_task_completed("another id")
+    progress = again.get_instruction_progress("t")
+    assert progress is not None
+    assert progress["completed_instructions"] == [1, 2, 3]
+    assert again.get_instruction_progress("nobody") is None
+
+
+def test_what_the_file_shows_can_be_read_without_it(open_manager: Open, project: Path) -> None:
+    manager = open_manager()
+    manager.start_task({"text": "do it", "type": "code"}, "t")
+    data, file = manager.checkpoint_data, shown(project)
+    assert data.pop("last_update") != file.pop("last_update")
+    assert data == file
+    assert data["tasks"][0]["metadata"] == {"type": "code"}
+    assert manager.checkpoint_file == project / ".codeagent_checkpoint.json"
+    assert manager.backup_file.exists()
 
 
 # Beside it

@@ -1,6 +1,5 @@
 """Callbacks: whom they may reach, how long they may take, what is said."""
 
-import json
 import logging
 import socket
 import subprocess
@@ -8,12 +7,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent
+from pydantic_ai import Agent, ToolOutput
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
@@ -25,61 +23,15 @@ from hardsave.runtime.jobs.callback import CallbackFailed, is_public, send
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.stores.ledger import TaskQuery
 from hardsave.vault.jobs.ledger import Jobs
+from tests.unit.runtime.listener import Listener, listening
 
 AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
 
 
-class Listener(ThreadingHTTPServer):
-    """Notes what it is sent, and answers as it was told."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.got: list[tuple[str, str, Any]] = []
-        self.keys: list[str] = []
-        self.status = 200
-        self.location: str | None = None
-        self.drip_seconds = 0.0
-        self.closing = threading.Event()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients may leave."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/done?x=1"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Listener
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.keys.append(self.headers["Idempotency-Key"])
-        self.server.got.append((self.path, self.headers["Host"], json.loads(body)))
-        while self.server.drip_seconds and not self.server.closing.wait(self.server.drip_seconds):
-            self.wfile.write(b"H")  # an answer that never gets anywhere
-            self.wfile.flush()
-        self.send_response(self.server.status)
-        if self.server.location is not None:
-            self.send_header("Location", self.server.location)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def listener() -> Iterator[Listener]:
-    server = Listener()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield server
-    server.closing.set()
-    server.shutdown()
-    server.server_close()
+    with listening() as server:
+        yield server
 
 
 # Whom they may reach
@@ -261,6 +213,34 @@ def broken() -> Agent[None, Any]:
         raise OSError("it is broken")
 
     return Agent(FunctionModel(fall))
+
+
+PULL = "https://example.com/pull/7"
+
+
+@pytest.mark.parametrize(
+    ("output", "about", "message", "pull_request"),
+    [
+        ({"message": "fixed", "pullRequestUrl": PULL}, {}, "fixed", PULL),
+        ({"message": "fixed"}, {"pullRequestUrl": PULL}, "fixed", PULL),
+        ({"pullRequestUrl": 7, "message": 8}, {}, "job fix has succeeded", None),
+    ],
+)
+def test_an_output_of_fields_is_told_in_its_own_words_with_its_pull_request(
+    vault: hardsave.Vault,
+    listener: Listener,
+    output: dict[str, Any],
+    about: dict[str, Any],
+    message: str,
+    pull_request: str | None,
+) -> None:
+    agent: Agent[None, Any] = Agent(
+        TestModel(custom_output_args=output), output_type=ToolOutput(dict[str, Any])
+    )
+    vault.jobs.add("fix", "Fix", callback=listener.url, about=about)
+    work(vault, agent)
+    [(_, _, told)] = listener.got
+    assert (told["message"], told.get("pullRequestUrl")) == (message, pull_request)
 
 
 def test_failure_is_told_once_and_only_when_it_is_final(

@@ -200,13 +200,66 @@ def test_can_resume_and_resume_never_disagree(office: Office, state: str) -> Non
 
 
 def test_of_two_who_resume_one_wins(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    stale = office.failed(2)
+    office.failed(2)
+    stale = office.jobs._look("fix")
     office.jobs.resume("fix")
     with monkeypatch.context() as patch:
-        patch.setattr(office.jobs, "get", lambda id: stale)  # as the second one saw it
+        patch.setattr(office.jobs, "_look", lambda id: stale)  # as the second one saw it
         with pytest.raises(Conflict, match="another process"):
             office.jobs.resume("fix")
     assert office.vault.tasks.stats().total == 2
+
+
+def test_what_a_resume_gives_is_what_it_goes_on_from_also_if_others_go_on_meanwhile(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = office.failed(2)
+    queue = office.jobs._queue
+
+    def while_others_go_on(*given: Any) -> Task:
+        queued = queue(*given)
+        office.breaks_at = {3}
+        office.work()
+        Jobs(office.vault, now=lambda: office.now).resume("fix")
+        return queued
+
+    monkeypatch.setattr(office.jobs, "_queue", while_others_go_on)
+    resumed = office.jobs.resume("fix")
+    assert (resumed.id, resumed.turns, resumed.messages) == ("fix~2", before.turns, before.messages)
+    assert resumed.updated_at == before.updated_at
+    assert office.jobs.get("fix").id == "fix~3"
+
+
+def test_a_resume_during_a_delete_leaves_nothing_that_would_begin_anew(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.failed(2)
+    let_go = office.jobs._let_go
+
+    def after_a_resume(job: Job) -> None:
+        assert Jobs(office.vault, now=lambda: office.now).resume("fix").state == "queued"
+        let_go(job)
+
+    monkeypatch.setattr(office.jobs, "_let_go", after_a_resume)
+    office.jobs.delete("fix")
+    assert office.vault.tasks.get("fix~2").state == "failed"
+    assert not office.jobs.can_resume("fix")
+
+
+def test_a_delete_during_a_resume_leaves_nothing_that_would_begin_anew(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.failed(2)
+    queue = office.jobs._queue
+
+    def after_a_delete(*given: Any) -> Task:
+        Jobs(office.vault, now=lambda: office.now).delete("fix")
+        return queue(*given)
+
+    monkeypatch.setattr(office.jobs, "_queue", after_a_delete)
+    with pytest.raises(NotFound, match="deleted meanwhile"):
+        office.jobs.resume("fix")
+    assert office.vault.tasks.get("fix~2").state == "failed"
 
 
 def test_a_job_that_was_taken_back_has_no_output(office: Office) -> None:

@@ -650,6 +650,15 @@ def test_a_save_that_fails_never_stops_the_agent(
             assert line(vault).load()["messages"] == forms.plain(outcome.messages)
 
 
+def test_a_strict_vault_lets_an_automatic_save_that_fails_stop_the_agent() -> None:
+    with Vault(Flaky([2]), is_strict=lambda: True) as vault:
+        told: list[Any] = []
+        vault.on("save_failed", told.append)
+        with pytest.raises(Unavailable, match="the disk is full"):
+            loop.run_sync(Model(text("done")).agent(), "hi", line=line(vault))
+        assert len(told) == vault.store.stats().save_failures == 1
+
+
 @pytest.mark.parametrize("breaks", [False, True])
 def test_a_result_that_cannot_be_stored_is_told_as_such_now_and_later(
     vault: Vault, caplog: pytest.LogCaptureFixture, breaks: bool

@@ -118,3 +118,11 @@ def test_what_is_wrong_is_said() -> None:
         Orchestrator([Works("a"), Works("a")])
     with pytest.raises(NotFound, match=r"no agent 'z' \(there are: 'a'\)"):
         asyncio.run(Orchestrator([Works("a")]).run({"z": "x"}))
+
+
+def test_a_strict_one_raises_what_a_save_has_raised() -> None:
+    strict = Orchestrator([Works("a")], Keeper(fails=True), auto_checkpoint=True, strict=True)
+    with pytest.raises(OSError, match="read-only"):
+        asyncio.run(strict.send("a", "go"))
+    (outcome,) = asyncio.run(strict.run("go"))
+    assert isinstance(outcome.error, OSError)

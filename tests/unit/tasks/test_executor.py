@@ -8,7 +8,7 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,7 +18,7 @@ from hardsave.stores.memory import MemoryStore
 from hardsave.tasks import executor, shift
 from hardsave.tasks.child_lock import ChildLocks, Survivors
 from hardsave.tasks.shift import Terms
-from tests.unit.tasks.room import SECOND, Counter, Room, TimedStore
+from tests.unit.tasks.room import AT_ONCE, SECOND, Counter, Room, TimedStore
 
 
 @pytest.fixture
@@ -682,3 +682,30 @@ def test_recovering_puts_back_what_the_dead_have_left_and_runs_nothing(room: Roo
     assert [task.id for task in room.tasks.recover().interrupted] == ["t1"]
     assert (room.tasks.get("t1").state, room.tasks.get("t1").attempts) == ("pending", 1)
     assert room.tasks.recover().interrupted == []
+
+
+def test_with_manual_recovery_nothing_is_put_back_before_it_is_asked_for(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    left_behind(room, "a", "spent")
+    room.tasks.add("new")
+    ledger = cast(Any, room.store)._tenant(None).ledger
+    ledger._tasks["spent"] = ledger._tasks["spent"]._replace(attempts=3)
+    ran: list[str] = []
+    with room.tasks.runner("test", recovery="manual") as runner:
+        assert not runner.report.put_back
+        assert [each.id for each in runner.report.interrupted] == ["spent", "a"]
+        assert "a (''), attempt 1 of 3" in str(runner.report)
+        assert "waits for 'hardsave tasks recover'" in str(runner.report)
+        assert "nothing to do by hand" not in str(runner.report)
+        caplog.clear()
+        runner.run(lambda attempt: ran.append(attempt.id), until_idle=True)
+        executor.sweep(runner, executor.side_shift(runner, Terms(1, "retry", AT_ONCE, None)))
+        assert caplog.text == ""  # it is not found anew every second
+        assert ran == ["new"]
+        assert room.tasks.get("spent").state == "failed"
+        assert room.tasks.get("a").state == "in_progress"
+    assert room.tasks.recover().put_back
+    assert (room.tasks.get("a").state, room.tasks.get("a").attempts) == ("pending", 1)
+    with pytest.raises(Misuse, match="recovery is 'auto' or 'manual'"):
+        room.tasks.runner("test", recovery=cast(Any, "never"))

@@ -74,7 +74,7 @@ LAUGHS = "&a0 [x, x, x, x, x, x, x, x, x]" + "".join(
     [
         (
             "task:\n  max_attempts: 3",
-            r"f.yaml:1: task is not a setting; .*: hooks, include, retention, server, store, tasks",
+            r"f.yaml:1: task is not a setting; .*: compress, hooks, .*, store, strict, tasks",
         ),
         ("tasks:\n\n  max_atempts: 3", r"f.yaml:3: tasks.max_atempts is not a setting"),
         ("tasks:\n  max_attempts: 0", r"f.yaml:2: tasks.max_attempts is a number from 1 to 100"),
@@ -103,14 +103,35 @@ LAUGHS = "&a0 [x, x, x, x, x, x, x, x, x]" + "".join(
         ("store: elsewhere.db", r"f.yaml:1: store is the URL of a store, or the whole path"),
         (
             "stores: /elsewhere.db",
-            r"f.yaml:1: stores is not a setting; there are: hooks, include, retention, ser",
+            r"f.yaml:1: stores is not a setting; there are: compress, hooks, include, recovery, ",
         ),
         ("server:\n  checkpoint:\n    enabled: 1", r"f.yaml:3: .*is true, false"),
-        ("server:\n  checkpoint:\n    checkpoint_file: ../x", r"f.yaml:3: .*without folders"),
-        ("server:\n  checkpoint:\n    checkpoint_file: '*'", r"f.yaml:3: .*without folders"),
-        ('server:\n  checkpoint:\n    checkpoint_file: "x\\n*"', r"f.yaml:3: .*without folders"),
-        ('server:\n  checkpoint:\n    checkpoint_file: "x\\0"', r"f.yaml:3: .*without folders"),
-        ("server:\n  checkpoint:\n    checkpoint_file: ..", r"f.yaml:3: .*without folders"),
+        (
+            "server:\n  checkpoint:\n    checkpoint_file: ../x",
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        (
+            "server:\n  checkpoint:\n    checkpoint_file: '*'",
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        (
+            'server:\n  checkpoint:\n    checkpoint_file: "x\\n*"',
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        (
+            'server:\n  checkpoint:\n    checkpoint_file: "x\\0"',
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        (
+            "server:\n  checkpoint:\n    checkpoint_file: ..",
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        (
+            "server:\n  checkpoint:\n    checkpoint_file: /x",
+            r"f.yaml:3: .*a file inside of the project",
+        ),
+        ("server:\n  checkpoint:\n    checkpoint_file: a/.GIT/x", r"f.yaml:3: .*a file inside of"),
+        ("server:\n  checkpoint:\n    checkpoint_file: a//x", r"f.yaml:3: .*a file inside of"),
         (
             "tasks:\n  max_attempts: 3\nserver:\n  checkpoint:\n    max_task_attempts: 4",
             r"f.yaml:5: .*says again",

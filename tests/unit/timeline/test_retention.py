@@ -173,7 +173,17 @@ def test_thinning_keeps_the_first_the_last_and_the_latest_of_each_name() -> None
     history = [row(1, name="start"), *(row(n, name="step") for n in range(2, 60))]
     history[29] = row(30, name="rare")
     stays = left(history, choose(history, Policy(thin=Thin()), NOW))
-    assert seqs(stays) == [1, 30, *range(40, 60)]
+    assert seqs(stays) == [1, 30, 39, *range(40, 60)]  # 39: the latest step before the last ones
+
+
+def test_thinning_keeps_names_of_the_middle_only_where_there_is_room() -> None:
+    history = named(51, 4)
+    assert seqs(left(history, choose(history, Policy(thin=Thin()), NOW))) == [
+        *(1, 28, 29, 30, 31),
+        *range(32, 52),
+    ]
+    stays = left(history, choose(history, Policy(thin=Thin(above=23)), NOW))
+    assert seqs(stays) == [1, 30, 31, *range(32, 52)]
 
 
 def test_thinning_leaves_a_short_timeline_alone() -> None:

@@ -68,7 +68,7 @@ def show(
     else:
         limit = None if full else SHOWN if count is None else count
         session.out.result(
-            lambda: _data(session, one, limit),
+            lambda: _data(session, one, limit, full=full),
             lambda: _lines(session, one, limit, full=full),
             paged=True,
         )
@@ -95,17 +95,20 @@ def _content(session: Session, files: Files, path: str) -> bytes:
     return files.read(path)
 
 
-def _data(session: Session, one: Checkpoint, limit: int | None) -> dict[str, Any]:
+def _data(session: Session, one: Checkpoint, limit: int | None, *, full: bool) -> dict[str, Any]:
     summaries = Summaries(session.vault)
     parent = summaries.parent(one)
     total, items = checkpoint_page.last_messages(one, limit)
     before = None if parent is None else parent.files
+    found = difference(before, one.files)
+    if full and before is None and one.files is not None:
+        found = found.replace(added=tuple(checkpoint_page.first_paths(one.files)))
     return {
         **json_data.checkpoint(one),
         "message_count": total,
         "messages": json_data.json_ready(items),
         "state_of": summaries.state_origin(one).id,
-        "files": json_data.files(difference(before, one.files)),
+        "files": json_data.files(found),
     }
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hardsave import Task
 
 LIMIT = 50
-SHOWN = ("max_attempts", "keep_completed", "cleanup_every")
+SHOWN = ("max_attempts", "keep_completed", "cleanup_every", "recovery")
 ID = click.argument("id", type=TASK)
 
 

@@ -53,11 +53,16 @@ def files_of(
     yield from draw.not_captured(one.not_captured, limit=limit)
 
 
+def first_paths(files: Files) -> list[str]:
+    """What a checkpoint holds, of which no file was captured before."""
+    return [each.path for each in files.list() if each.kind != "directory"]
+
+
 def _first_files(files: Files, *, full: bool) -> "Iterator[RenderableType]":
     """How many there are, and their paths if all are asked for."""
     from hardsave.cli.render import draw
 
-    paths = [each.path for each in files.list() if each.kind != "directory"]
+    paths = first_paths(files)
     yield draw.line((wording.count(len(paths), "file"), "name"), "; none was captured before")
     for path in paths if full else ():
         yield draw.line(("  + ", draw.SIGNS["+"]), wording.shown(path))

@@ -4,46 +4,21 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from hardsave.errors import Misuse
+from hardsave.wording import ago as ago
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]+)?)(?P<unit>[smhdw])")
 _AGO = re.compile(r"(?P<number>[0-9]{1,6}) (?P<unit>[smhdw])[a-z]* ago")
 _CLOCK = re.compile(r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})")
 _DAYS = {"today": 0, "yesterday": 1}
-_STEPS = (
-    (60, 1, "second"),
-    (3_600, 60, "minute"),
-    (86_400, 3_600, "hour"),
-    (7 * 86_400, 86_400, "day"),
-    (30 * 86_400, 7 * 86_400, "week"),
-    (365 * 86_400, 30 * 86_400, "month"),
-)
-_YEAR = 365 * 86_400
-
-
-def ago(then: datetime, now: datetime) -> str:
-    """How long ago, in the largest unit that fits."""
-    seconds = int((now - then).total_seconds())
-    if seconds < 0:
-        return "in the future"
-    if seconds < 1:
-        return "now"
-    for below, unit, word in _STEPS:
-        if seconds < below:
-            return _said(seconds // unit, word)
-    return _said(seconds // _YEAR, "year")
 
 
 def briefly(then: datetime, now: datetime) -> str:
-    """The same in a few letters: `58s`, `3h`, `2mo`."""
+    """How long ago, in a few letters: `58s`, `3h`, `2mo`."""
     number, _, rest = ago(then, now).partition(" ")
     if not number.isdigit():
         return "now" if number == "now" else "?"
     return f"{number}{rest[:2] if rest.startswith('mo') else rest[:1]}"
-
-
-def _said(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'} ago"
 
 
 def span(text: str) -> timedelta:

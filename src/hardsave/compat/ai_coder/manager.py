@@ -4,9 +4,10 @@ So `vault.jobs`, the command line and the server see what is saved here, and res
 resumption is queued under the next id of the job: from then on the old id has no checkpoint, and
 the program that loads the new one goes on with it; its first save takes it out of the queue.
 
-Contract. A save that fails never stops the agent: it is logged, told as the vault's event
-`save_failed`, and counted. What was saved is kept for `ttl`, counted from the last save. What
-another version has saved is neither loaded nor lost, unless a migrator knows it.
+Contract. A save that fails does not stop the agent, unless the vault is `strict`: it is logged,
+told as the vault's event `save_failed`, and counted. What was saved is kept for `ttl`, counted from
+the last save. What another version has saved is neither loaded nor lost, unless a migrator knows
+it.
 """
 
 import asyncio
@@ -107,6 +108,12 @@ class CheckpointManager:
                 self._own = hardsave.open(self._given)
             return self._own
 
+    @property
+    def _is_strict(self) -> bool:
+        """As the vault says; one that could not be opened says nothing."""
+        vault = self._given if isinstance(self._given, hardsave.Vault) else self._own
+        return vault is not None and vault.strict
+
     def _id(self, job_id: str) -> JobId:
         """The job's id in the vault; an id that no timeline can have gets one that fits."""
         foreign.check(job_id, str, "a job id")
@@ -134,8 +141,10 @@ class CheckpointManager:
     def _save(self, checkpoint: AgentCheckpoint) -> None:
         try:
             self._saved(checkpoint)
-        except Exception:  # noqa: BLE001 # any error at all: the agent's work goes on
+        except Exception:
             self.save_failures += 1
+            if self._is_strict:
+                raise
             _log.exception("job %r: checkpoint not saved; the agent goes on", checkpoint.job_id)
 
     def _saved(self, checkpoint: AgentCheckpoint) -> None:

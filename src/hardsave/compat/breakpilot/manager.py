@@ -36,8 +36,8 @@ class CheckpointManager:
     ) -> None:
         """`vault` is an open one, the URL of a store, or None for one in memory.
 
-        Past `compress_after` a session keeps its first checkpoint, the last 20 and the
-        latest of each name; past `max_checkpoints` the oldest go.
+        Past `compress_after` a session keeps its first checkpoint, the last 20, and the latest of
+        each name, of all and of those in the middle; past `max_checkpoints` the oldest go.
         """
         foreign.check(max_checkpoints, int, "max_checkpoints")
         foreign.check(compress_after, int, "compress_after")
@@ -275,12 +275,17 @@ class CheckpointManager:
         return found[::-1]
 
     def _tidy(self) -> None:
-        if len(self._line) <= min(self.max_checkpoints, self.compress_after):
+        before = len(self._line)
+        if before <= min(self.max_checkpoints, self.compress_after):
             return
         try:
             self._vault.retention.apply(self._vault.retention.plan(self._policy))
         except hardsave.Conflict:  # what was created is saved; the next one tidies up
             _log.warning("session %s: too busy to let old checkpoints go", self.session_id)
+        if (after := len(self._line)) < before:
+            _log.debug(
+                "session %s: compressed checkpoints from %d to %d", self.session_id, before, after
+            )
 
     def _tell(self, checkpoint: Checkpoint) -> None:
         if self._on_checkpoint is None:

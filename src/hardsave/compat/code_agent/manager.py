@@ -18,21 +18,25 @@ from pathlib import Path
 from typing import Any
 
 import hardsave
+from hardsave import config
 from hardsave.compat.code_agent.beside import StatusManager, tick_off
 from hardsave.compat.code_agent.mirror import ENDINGS, Mirror
 from hardsave.compat.code_agent.records import TaskCheckpoint, TaskState, checkpoint_of
 from hardsave.compat.code_agent.taking_in import ONCE, take_in
-from hardsave.errors import Conflict, NotFound, Unavailable
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.page import every
-from hardsave.tasks import adding, names, rescue, settings
+from hardsave.stores.ledger import Work
+from hardsave.tasks import adding, names, rescue, settings, states
 from hardsave.tasks.executor import Runner
+from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.task import view
-from hardsave.vault import projects
-from hardsave.workspace.git.exclude_file import add_pattern
+from hardsave.vault.opening import open_project
+from hardsave.workspace.git.exclude_file import exclude
 
 VERSION = "1.0"
 _PAGE = 500
 _TAKEN_IN = "code agent"
+_CALLED = "called"  # a task was, by another id than its own
 
 _log = logging.getLogger(__name__)
 
@@ -48,21 +52,48 @@ class CheckpointManager:
         store: str | None = None,
         status_manager: StatusManager | None = None,
     ) -> None:
+        """`checkpoint_file` is seen from `project_dir`, and may be in a folder below it. Settings
+        are those of the project, wherever the program was started: its `hardsave.yaml`, and the
+        section `server.checkpoint` of `config/config.yaml` in `project_dir`."""
         self.project_dir = Path(project_dir)
-        self._settings = settings.of_project(self.project_dir, os.environ)
-        name = checkpoint_file or self._settings.checkpoint_file
-        self._mirror = Mirror(self.project_dir / name)
-        self._vault = hardsave.open(self._store_url(store))
-        self._tasks = self._vault.tasks
+        if not self.project_dir.is_dir():
+            raise Misuse(f"{self.project_dir} is no directory; name that of the project")
+        root = config.project_root(self.project_dir)
+        self._settings = settings.of_project(root, os.environ, code_agent=self.project_dir)
+        self._mirror = self._mirrored_in(checkpoint_file or self._settings.checkpoint_file)
+        url = store if self.enabled else "memory://"
+        self._vault = open_project(os.fspath(self.project_dir), url)
+        self._tasks = Tasks(self._vault.tasks._desk, self._settings, self._vault.store.upkeep)
         self._status = status_manager
         self._runner: Runner | None = None
         self._attempts: dict[str, hardsave.Attempt] = {}
         self._ids: dict[str, str] = {}  # that a text was added again with, and the task's own
+        self._ids_read = 0  # up to which number of the ledger
         if self.enabled:
-            for ending in ENDINGS:
-                add_pattern(self.project_dir, f"/{name}{ending}")
+            exclude(self.checkpoint_file, ENDINGS)
             self._take_in()
             self._show()
+
+    def _mirrored_in(self, name: str) -> Mirror:
+        """A program that names a file elsewhere means that; a name below the project stays there,
+        also if a folder of it is a link."""
+        is_below = not os.path.isabs(name) and ".." not in Path(name).parts
+        return Mirror(self.project_dir / name, self.project_dir if is_below else None)
+
+    @property
+    def checkpoint_file(self) -> Path:
+        """Where the tasks are shown as JSON."""
+        return self._mirror.path
+
+    @property
+    def backup_file(self) -> Path:
+        """The same, one change older."""
+        return self._mirror.backup
+
+    @property
+    def checkpoint_data(self) -> dict[str, Any]:
+        """All that the file shows, as it is now. A copy: to change it changes no task."""
+        return self._picture()
 
     @property
     def enabled(self) -> bool:
@@ -70,16 +101,12 @@ class CheckpointManager:
         process, and finds no crash."""
         return self._settings.enabled
 
-    def _store_url(self, store: str | None) -> str:
-        if not self.enabled:
-            return "memory://"
-        return store or projects.store_url(os.environ, self.project_dir)
-
     def close(self) -> None:
         """Release the store. A server that was not stopped counts as one that crashed."""
         if self._runner is not None:
             self._runner.close(clean=False)
             self._runner = None
+        self._tasks.close()
         self._vault.close()
 
     # The server
@@ -118,7 +145,7 @@ class CheckpointManager:
                 _log.warning("%s", error)
 
     def was_clean_shutdown(self) -> bool:
-        """Whether the last server has ended as it should. A store that nobody used is clean."""
+        """Whether the last server has ended as it should. A store that was never used is clean."""
         begun, ended = self._latest("session_started"), self._latest("session_stopped")
         if begun is None:
             return True
@@ -154,6 +181,33 @@ class CheckpointManager:
             info["interrupted_tasks"] = [checkpoint_of(task) for task in report.interrupted]
         return info
 
+    def reset_interrupted_task(self) -> bool:
+        """Put back to work what this server has begun and what dead ones had; attempts stay
+        counted. What another server is at work on stays. False if there was nothing to put back.
+
+        A server that starts does this by itself, for the dead.
+        """
+        found = [task.id for task in self._tasks.recover().interrupted]
+        found += [id for id, attempt in self._attempts.items() if self._is_put_back(attempt)]
+        self._attempts.clear()
+        if not found:
+            _log.warning("no task was interrupted")
+            return False
+        return self._done(f"Tasks put back: {', '.join(found)}")
+
+    def _is_put_back(self, attempt: hardsave.Attempt) -> bool:
+        if attempt.is_over:
+            return False
+        now = self._tasks._desk.clock()
+        try:
+            self._tasks._change(
+                attempt.id, "interrupted", lambda task: (states.interrupted(task, now), [])
+            )
+        except Conflict as error:  # it was taken away, or cancelled
+            _log.warning("%s", error)
+            return False
+        return True
+
     # Tasks
 
     def add_task(
@@ -176,8 +230,8 @@ class CheckpointManager:
         found = self._standing(task_id, task_text)
         if found is None:
             found = self._tasks.add(task_id, task_text, metadata=metadata)
-        if found.id != task_id:
-            self._ids[task_id] = found.id
+        if found.id != task_id and self._meant_by(task_id) != found.id:
+            self._note_id(task_id, found.id)
         return found
 
     def _standing(self, task_id: str, task_text: str) -> hardsave.Task | None:
@@ -193,7 +247,7 @@ class CheckpointManager:
         return None if found is None else view(found, desk.codec)
 
     def mark_task_start(self, task_id: str, *, force: bool = False) -> bool:
-        """Begin an attempt; False if it is not known, is done, or somebody is at work on it."""
+        """Begin an attempt; False if it is not known, is done, or a server is at work on it."""
         known = self._known(task_id)
         if known is None or (known.state == "completed" and not force):
             if known is not None:
@@ -234,9 +288,11 @@ class CheckpointManager:
             raise
         return self._done(f"Task {how}: {task_id}")
 
-    def start_task(self, item: str, task_id: str) -> bool:
-        """Add a task if it is new, and begin it."""
-        self._added(task_id, item)
+    def start_task(self, item: str | Mapping[str, Any], task_id: str) -> bool:
+        """Add a task if it is new, and begin it. An item of a list may be a mapping with a `text`;
+        what else it has is the task's metadata."""
+        about = dict(item) if isinstance(item, Mapping) else {"text": str(item)}
+        self._added(task_id, str(about.pop("text", "")), about)
         return self.mark_task_start(task_id)
 
     def end_task(self, task_id: str, success: bool, error: str | None = None) -> bool:
@@ -271,6 +327,33 @@ class CheckpointManager:
             return False
         limit = self._settings.max_attempts if max_attempts is None else max_attempts
         return known.attempts < limit
+
+    def should_retry_task(self, task_id: str, max_attempts: int | None = None) -> bool:
+        """The same as `should_retry`."""
+        return self.should_retry(task_id, max_attempts)
+
+    def update_instruction_progress(
+        self, task_id: str, instruction_num: int, total_instructions: int
+    ) -> bool:
+        """So many instructions of a task under way are done. The next attempt goes on from there;
+        False if the task is not this server's."""
+        known = self._known(task_id)
+        attempt = None if known is None else self._attempts.get(known.id)
+        if attempt is None:
+            _log.warning("task %r was not begun here: its progress is not kept", task_id)
+            return False
+        try:
+            attempt.progress(instruction_num, total_instructions)
+        except Conflict as error:
+            _log.warning("%s", error)
+            return False
+        self._show()
+        return True
+
+    def get_instruction_progress(self, task_id: str) -> dict[str, Any] | None:
+        """How far its instructions have come, also before a crash; None if it is not known."""
+        known = self._known(task_id)
+        return None if known is None else checkpoint_of(known).instruction_progress
 
     def rollback_task(self, task_id: str) -> bool:
         """Mark that what it did was taken back."""
@@ -331,10 +414,33 @@ class CheckpointManager:
         try:
             return self._tasks.get(task_id)
         except NotFound as error:
-            with contextlib.suppress(NotFound, KeyError):
-                return self._tasks.get(self._ids[task_id])
+            meant = self._meant_by(task_id)
+            with contextlib.suppress(NotFound):
+                if meant is not None:
+                    return self._tasks.get(meant)
             _log.warning("%s", error)
             return None
+
+    def _note_id(self, task_id: str, meant: str) -> None:
+        """In the history of the task that it stands for, with which it goes: a server that makes a
+        new id for each try may be started anew between two of them."""
+        desk = self._tasks._desk
+        record = desk.store.task(desk.user, meant)
+        with contextlib.suppress(NotFound):  # it was forgotten just now
+            desk.commit(desk.entry(_CALLED, record, {"id": task_id}), Work())
+        self._ids[task_id] = meant
+
+    def _meant_by(self, task_id: str) -> str | None:
+        """The task that an id stands for. What this and other servers have noted since the last
+        look is read when an id is not known."""
+        while task_id not in self._ids:
+            events = self._tasks.happened(self._ids_read)
+            if not events:
+                return None
+            self._ids_read = events[-1].number
+            noted = (each for each in events if each.kind == _CALLED and each.task is not None)
+            self._ids |= {each.about["id"]: str(each.task) for each in noted}
+        return self._ids[task_id]
 
     def _every(self, state: str) -> list[TaskCheckpoint]:
         found = every(lambda after: self._tasks.find(state=state, limit=_PAGE, after=after))
@@ -389,6 +495,8 @@ class CheckpointManager:
         """A file from before there was a store: its tasks become ours. If that is interrupted, the
         next start goes on with it."""
         if self._tasks.bookmark(_TAKEN_IN) or self._latest("session_started") is not None:
+            return
+        if not self._mirror.is_within:  # `_show` reports that
             return
         found = self._mirror.found()
         take_in(self._tasks, [] if found is None else found["tasks"])

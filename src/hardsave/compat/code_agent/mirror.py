@@ -7,6 +7,7 @@ read; if neither can, both are set aside, loudly.
 """
 
 import json
+import logging
 import os
 import shutil
 import threading
@@ -29,10 +30,15 @@ _LARGEST = 256 << 20
 _MOST_ATTEMPTS = 1_000
 _MOST_DRAWN = 3
 
+_log = logging.getLogger(__name__)
+
 
 class Mirror:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, within: Path | None = None) -> None:
+        """`within` is a folder that no link on the way to the file may lead out of: a link may have
+        come with the project."""
         self.path = path
+        self._within = within
         self.backup = path.with_name(path.name + ".backup")
         self._last: str | None = None
         self._mutex = threading.Lock()
@@ -43,12 +49,21 @@ class Mirror:
         Of two pictures the older one must not come last. Threads draw under a lock; another
         process may have written a newer one meanwhile, so it is drawn again until nothing is new.
         """
+        if not self.is_within:
+            raise Unavailable(f"{self.path.parent} leads out of {self._within}")
         with self._mutex:
             if self._last is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._tidy()
             for _ in range(_MOST_DRAWN):  # others that change things all the time show them, too
                 if not self._is_written(draw()):
                     return
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the file lies where it may."""
+        folder = self.path.parent.resolve()
+        return self._within is None or folder.is_relative_to(self._within.resolve())
 
     def _tidy(self) -> None:
         """Remove what writers who were killed have left beside it."""
@@ -78,8 +93,14 @@ class Mirror:
                 os.fsync(file.fileno())
             if _read(self.path) is not None:
                 self._back_up()
-            elif self.path.exists():  # damaged, or never ours: it may be all that somebody has
-                _copy(self.path, _free(self.path))
+            elif self.path.exists():  # damaged, or another program's: it may be the only copy
+                aside = _free(self.path)
+                _copy(self.path, aside)
+                _log.warning(
+                    "%s could not be read: it was set aside as %s, and written anew from the store",
+                    self.path,
+                    aside.name,
+                )
             os.replace(temporary, self.path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -97,6 +118,8 @@ class Mirror:
         for path in (self.path, self.backup):
             known = _read(path)
             if known is not None:
+                if path is self.backup:
+                    _log.warning("%s cannot be read; %s is taken instead", self.path, path.name)
                 return known
         damaged = [path for path in (self.path, self.backup) if path.exists()]
         if not damaged:

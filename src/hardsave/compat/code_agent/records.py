@@ -2,14 +2,15 @@
 
 import enum
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
 import hardsave
 
 _MOST_BITS = 10_000  # of a number that Python writes out in digits
+_MOST_LISTED = 10_000  # instructions: a list of all may be longer than memory
 
 
 class TaskState(enum.Enum):
@@ -21,8 +22,9 @@ class TaskState(enum.Enum):
 
 
 @dataclass
-class TaskCheckpoint:
-    """A task, as of when it was asked for."""
+class TaskCheckpoint(Mapping[str, Any]):
+    """A task, as of when it was asked for. It can be read as the mapping that `to_dict` gives, in
+    which states and times are texts; to change one changes no task, so that is refused."""
 
     task_id: str
     task_text: str
@@ -33,6 +35,16 @@ class TaskCheckpoint:
     error_message: str | None = None
     result: Any = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    instruction_progress: dict[str, Any] = field(default_factory=lambda: progress_of(0, 0))
+
+    def __getitem__(self, key: str) -> Any:
+        return self.to_dict()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.to_dict())
+
+    def __len__(self) -> int:
+        return len(fields(self))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -45,6 +57,7 @@ class TaskCheckpoint:
             "error_message": self.error_message,
             "result": shown(self.result),
             "metadata": shown(self.metadata),
+            "instruction_progress": self.instruction_progress,
         }
 
 
@@ -59,7 +72,17 @@ def checkpoint_of(task: hardsave.Task) -> TaskCheckpoint:
         error_message=task.error,
         result=task.result,
         metadata=dict(task.metadata),
+        instruction_progress=progress_of(task.progress.done, task.progress.total),
     )
+
+
+def progress_of(done: int, total: int) -> dict[str, Any]:
+    """So many of so many, as CodeAgent tells it."""
+    return {
+        "last_completed_instruction": done,
+        "total_instructions": total,
+        "completed_instructions": list(range(1, min(done, _MOST_LISTED) + 1)),
+    }
 
 
 def shown(value: Any) -> Any:

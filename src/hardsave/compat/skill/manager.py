@@ -28,9 +28,9 @@ from hardsave.errors import Corrupt, NotFound
 from hardsave.objects import depth
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
-from hardsave.vault import projects
+from hardsave.vault.opening import open_project
 from hardsave.workspace.filesystem.bounded_read import read_path
-from hardsave.workspace.git.exclude_file import add_pattern
+from hardsave.workspace.git.exclude_file import exclude
 
 FEATURES = "feature_list.json"
 PROGRESS = "claude-progress.txt"
@@ -74,7 +74,7 @@ class CheckpointManager:
         """`vault` is an open one, the URL of a store, or None for the project's own."""
         self._project = Path(project_dir).resolve()
         if not isinstance(vault, hardsave.Vault):
-            vault = hardsave.open(vault or projects.store_url(os.environ, self._project))
+            vault = open_project(os.fspath(self._project), vault)
         self._vault = vault
         self._features = feature_list
         self._progress = progress_file
@@ -87,7 +87,7 @@ class CheckpointManager:
         self._workspace = vault.workspace(
             self._project, include=(feature_list, progress_file), leave_out=(f"{PLACE}/",)
         )
-        add_pattern(self._project, f"/{PLACE}/")
+        exclude(self._project / PLACE, ["/"])
         self._mend()
 
     @property

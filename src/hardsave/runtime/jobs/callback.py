@@ -35,20 +35,31 @@ class CallbackRefused(CallbackFailed):
 def message(job: Job, at: str) -> dict[str, Any]:
     """What is sent."""
     succeeded = job.state == "succeeded"
-    output = job.output
     told = {
         "jobId": job.id,
         "status": "completed" if succeeded else "failed",
         "success": succeeded,
-        "message": output if isinstance(output, str) else (job.error or ""),
+        "message": _said(job),
         "completedAt": at,
     }
     if job.error is not None and not succeeded:
         told["error"] = job.error
-    named = output if isinstance(output, Mapping) else job.spec.about
-    if isinstance(named.get("pullRequestUrl"), str):
-        told["pullRequestUrl"] = named["pullRequestUrl"]
+    url = _named(job.output, "pullRequestUrl") or _named(job.spec.about, "pullRequestUrl")
+    if url is not None:
+        told["pullRequestUrl"] = url
     return told
+
+
+def _said(job: Job) -> str:
+    """The end of a job in words: its agent's own, its error, or at least what became of it."""
+    said = job.output if isinstance(job.output, str) else _named(job.output, "message")
+    return said or job.error or f"job {job.id} has {job.state}"
+
+
+def _named(data: Any, name: str) -> str | None:
+    """A text that an agent's output, or what was said about its job, has under a name."""
+    found = data.get(name) if isinstance(data, Mapping) else None
+    return found if isinstance(found, str) else None
 
 
 def send(

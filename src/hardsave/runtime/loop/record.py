@@ -1,9 +1,10 @@
 """The conversation that is under way, and keeping it: the one place of the loop that saves.
 
 Saves cost what is new, and several that are wanted at once are one. They come one after the other,
-also if whoever wanted one is cancelled. A save that fails never stops the agent: it is logged, told
-as an event, counted, and made up for by the next one. A `Conflict` does stop it: somebody else has
-taken this conversation somewhere else, and two that go on with it would call the same tools twice.
+also if the caller that wanted one is cancelled. A save that fails does not stop the agent, unless
+the vault is `strict`: it is logged, told as an event, counted, and made up for by the next one. A
+`Conflict` does stop it: another process has taken this conversation somewhere else, and two that
+go on with it would call the same tools twice.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from hardsave.runtime.loop.conversation import Conversation, Status
 from hardsave.runtime.loop.journal import Noted, State
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint, record_of
-from hardsave.vault.line import Directory, Timeline
+from hardsave.vault.line import Directory, Timeline, is_strict
 from hardsave.vault.saving import ANY_HEAD
 
 Now = Callable[[], datetime]
@@ -184,8 +185,10 @@ class Record:
             self.last = await _to_its_end(save)
         except Conflict:
             raise
-        except Exception as error:  # noqa: BLE001 # whatever it is, the agent's work goes on
+        except Exception as error:  # any error: the agent's work goes on
             self.failures += 1
+            if is_strict(self._line):
+                raise
             log(__name__).exception(
                 "a conversation on timeline %r could not be saved (%s); the agent goes on, and "
                 "the next save makes up for it",

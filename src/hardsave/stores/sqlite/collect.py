@@ -309,7 +309,10 @@ def _replacement(connection: apsw.Connection, doomed: Doomed) -> Replacement:
     before = packs.Pack._make(connection.execute(sql, (doomed.id,)).fetchall()[0])
     objects = packs.unpack(before.directory, before.body, before.size)
     left = [(address, objects[address]) for address in kept]
-    made = packs.pack_densely(left) if packs.is_dense(before) else next(packs.pack(left, None))
+    if packs.is_dense(before):
+        made = packs.pack_densely(left)
+    else:
+        made = next(packs.pack(left, None, compress=lambda: packs.is_compressed(before)))
     return Replacement(doomed, made, gone, kept, gone_bytes)
 
 

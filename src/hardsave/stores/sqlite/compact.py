@@ -36,18 +36,19 @@ def choose(standing: list[PackRow]) -> list[list[PackRow]]:
     return [group for group in groups if len(group) > 1]
 
 
-def compact(files: Files, user: int) -> None:
+def compact(files: Files, user: int, *, compress: bool = True) -> None:
     """Put a user's indexed packs together, a group at a time."""
     with files.reading() as connection:
         standing = _standing(connection, user)
         groups = choose(standing)
-        groups += _left_over(connection, standing, groups)
+        if compress:
+            groups += _left_over(connection, standing, groups)
     done = meter("compacting", "packs", lambda: _total(groups))
     for group in groups:
         with files.reading() as connection:
             parts = [read_pack(connection, row.id) for row in group]
         if all(parts):  # otherwise somebody has removed one
-            files.apply(_swap(user, group, parts))
+            files.apply(_swap(user, group, parts, compress=compress))
         done.add(len(group), sum(row.size for row in group))
 
 
@@ -70,14 +71,19 @@ def _left_over(
     return [newest for pack in made if len(pack.body) < pack.size and not packs.is_dense(pack)]
 
 
-def _swap(user: int, group: list[PackRow], parts: list[dict[Hash, bytes]]) -> Change:
+def _swap(
+    user: int, group: list[PackRow], parts: list[dict[Hash, bytes]], *, compress: bool
+) -> Change:
     """One transaction that puts the parts together, unless somebody has changed them.
 
     Between two looks objects may go and others come, so that a pack is as large as before:
     what it lists decides.
     """
     objects = {address: data for part in parts for address, data in part.items()}
-    made = packs.pack_densely(objects.items())
+    if compress:
+        made = packs.pack_densely(objects.items())
+    else:
+        made = next(packs.pack(objects.items(), None, compress=lambda: False))
     times = Counter(address for part in parts for address in part)
     twice = [address for address, count in times.items() if count > 1]
     first, last = group[0].id, group[-1].id

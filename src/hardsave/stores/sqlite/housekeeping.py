@@ -44,8 +44,9 @@ class Access(NamedTuple):
 class Housekeeper:
     """One job at a time in this process; those of other processes are noticed."""
 
-    def __init__(self, path: str, access: Access) -> None:
+    def __init__(self, path: str, access: Access, *, compress: Callable[[], bool]) -> None:
         self._path = path
+        self._compress = compress
         self._access = access
         self._mutex = threading.Lock()
 
@@ -102,7 +103,8 @@ class Housekeeper:
             try:
                 for user, _ in self._users():
                     self._merge(user)
-                    compact(self._access._replace(apply=self._change), user)
+                    files = self._access._replace(apply=self._change)
+                    compact(files, user, compress=self._compress())
             finally:  # on a full disk, what was done gives room back
                 self._give_back(exact=False)
                 self._access.trim_backup()

@@ -199,15 +199,18 @@ class Merger:
         waiting = _waiting(connection, user)
         groups = choose(waiting, every=every)
         if groups:
-            made = [_merged(connection, group) for group in groups]
+            made = [self._merged(connection, group) for group in groups]
             self._writer.apply(lambda connection: _swap(connection, user, groups, made))
             return True
         group = gather(waiting, few)
         if group:
-            merged = _merged(connection, group)
+            merged = self._merged(connection, group)
             self._writer.apply(lambda connection: _join(connection, user, group, merged))
             return True
         return False
+
+    def _merged(self, connection: apsw.Connection, group: list[PackRow]) -> "Merged":
+        return _merged(connection, group, compress=self._writer.compress)
 
 
 def _work(merger: "weakref.ref[Merger]", due: "SimpleQueue[int | None]") -> None:
@@ -241,7 +244,9 @@ def _waiting(connection: apsw.Connection, user: int) -> list[PackRow]:
     return [PackRow(*row) for row in rows]
 
 
-def _merged(connection: apsw.Connection, group: list[PackRow]) -> Merged:
+def _merged(
+    connection: apsw.Connection, group: list[PackRow], *, compress: Callable[[], bool]
+) -> Merged:
     if len(group) == 1:
         return Merged(_members(connection, group[0].id, group[0].id), None)
     objects: dict[Hash, bytes] = {}
@@ -251,7 +256,7 @@ def _merged(connection: apsw.Connection, group: list[PackRow]) -> Merged:
         sql = "SELECT directory, body, size FROM packs WHERE id = ?"
         for found in connection.execute(sql, (row.id,)):
             objects.update(packs.unpack(*found))
-    merged = list(packs.pack(objects.items(), target=None))
+    merged = list(packs.pack(objects.items(), target=None, compress=compress))
     return Merged(members, merged[0] if merged else None)
 
 

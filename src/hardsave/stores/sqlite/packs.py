@@ -4,6 +4,7 @@
 - body: the objects one after the other, as they are or as one zstd frame. A body as long as
   its objects together is not compressed
 
+A store that is told not to compress makes all packs plain; what is there already is read as it is.
 Small packs are not compressed: they are merged soon, and then they are. Packs that are put
 together for good are made dense: the addresses in the directory are known to the frame as
 what came before it, so those that objects refer to take no room a second time. And objects of
@@ -12,7 +13,7 @@ one kind lie side by side: texts take less room without addresses in between.
 
 import io
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 
 from hardsave.errors import Corrupt
@@ -25,6 +26,11 @@ _DENSE = b"\1"  # begins a dense body; no zstd frame begins so
 _ENTRY = HASH_BYTES + 4
 
 
+def always() -> bool:
+    """Whether to compress, where nothing else is said."""
+    return True
+
+
 class Pack(NamedTuple):
     size: int
     directory: bytes
@@ -32,19 +38,23 @@ class Pack(NamedTuple):
 
 
 def pack(
-    objects: Iterable[tuple[Hash, bytes]], target: int | None = TARGET_BYTES
+    objects: Iterable[tuple[Hash, bytes]],
+    target: int | None = TARGET_BYTES,
+    *,
+    compress: Callable[[], bool] = always,
 ) -> Iterator[Pack]:
-    """Packs of the given objects, in order; a single one if there is no `target` size."""
+    """Packs of the given objects, in order; a single one if there is no `target` size. Whether to
+    `compress` is asked when one is long enough for that."""
     batch: list[tuple[Hash, bytes]] = []
     size = 0
     for item in objects:
         batch.append(item)
         size += len(item[1])
         if target is not None and size >= target:
-            yield _packed(batch, size)
+            yield _packed(batch, compress)
             batch, size = [], 0
     if batch:
-        yield _packed(batch, size)
+        yield _packed(batch, compress)
 
 
 def pack_densely(objects: Iterable[tuple[Hash, bytes]]) -> Pack:
@@ -60,12 +70,17 @@ def pack_densely(objects: Iterable[tuple[Hash, bytes]]) -> Pack:
     return plain._replace(body=_DENSE + frame) if len(frame) + 1 < plain.size else plain
 
 
+def is_compressed(made: Pack) -> bool:
+    return len(made.body) != made.size
+
+
 def is_dense(made: Pack) -> bool:
-    return len(made.body) != made.size and made.body.startswith(_DENSE)
+    return is_compressed(made) and made.body.startswith(_DENSE)
 
 
-def _packed(batch: list[tuple[Hash, bytes]], size: int) -> Pack:
-    if size >= COMPRESSED_FROM:
+def _packed(batch: list[tuple[Hash, bytes]], compresses: Callable[[], bool]) -> Pack:
+    size = sum([len(data) for _, data in batch])
+    if size >= COMPRESSED_FROM and compresses():
         from hardsave.stores.sqlite.compression import compress  # small packs go without
 
         frame = compress([data for _, data in batch])

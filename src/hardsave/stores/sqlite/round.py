@@ -98,6 +98,8 @@ class Round:
         cursor: apsw.Cursor,
         index: Index,
         known: Known,
+        *,
+        compress: Callable[[], bool] = packs.always,
     ) -> None:
         self.items = items
         self.answers: list[int | Exception] = []
@@ -105,6 +107,7 @@ class Round:
         self._connection = cursor.connection
         self._index = index
         self._known = known
+        self._compress = compress
         self._users: dict[str | None, int] = {}  # met here
         self._timelines: dict[tuple[int, str], int] = {}  # met here
         self._has_indexes = known.has_indexes
@@ -326,7 +329,8 @@ class Round:
                 new.add(address)
         if len(new) == len(objects):
             return made
-        return list(packs.pack(item for item in objects.items() if item[0] in new))
+        left = [item for item in objects.items() if item[0] in new]
+        return list(packs.pack(left, compress=self._compress))
 
     def _add_pack(self, user: int, made: packs.Pack) -> None:
         standing = self._standing.packs

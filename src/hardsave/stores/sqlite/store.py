@@ -46,8 +46,10 @@ class SqliteStore(Questions):
         *,
         durability: Durability = "power",
         backup: bool = True,
+        compress: Callable[[], bool] = packs.always,
     ) -> None:
         self.path = real_path(path)
+        self._compress = compress
         self._durability = durability
         self._has_backup = backup
         self._pins: set[bytes] = set()  # that this store has taken, and not given back
@@ -104,7 +106,7 @@ class SqliteStore(Questions):
             self._trim_backup,
             self._forget_pins,
         )
-        self._housekeeper = Housekeeper(self.path, access)
+        self._housekeeper = Housekeeper(self.path, access, compress=self._compress)
 
     def _begin_writing(self, prepared: "apsw.Connection | Cramped") -> Writer:
         if isinstance(prepared, Cramped):
@@ -118,6 +120,7 @@ class SqliteStore(Questions):
             self._connect,
             relaxed=self._durability == "process",
             is_copied=self._has_backup,
+            compress=self._compress,
         )
 
     def _make_way(self, *, to_write: bool = False) -> None:

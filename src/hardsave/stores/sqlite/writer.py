@@ -50,8 +50,10 @@ class Writer:
         *,
         relaxed: bool,
         is_copied: bool,
+        compress: Callable[[], bool],
     ) -> None:
         self.path = path
+        self.compress = compress
         # Where there is a backup, who feeds it moves the WAL; unless he is stuck.
         self.long_wal = COPIED_LONG_WAL if is_copied else LONG_WAL
         self._is_wal_left = False  # for a takeover to read
@@ -74,12 +76,12 @@ class Writer:
 
     def commit(self, batch: Batch) -> int:
         objects = batch.objects
-        made = list(packs.pack(objects.items())) if objects else []
+        made = list(packs.pack(objects.items(), compress=self.compress)) if objects else []
         return self._submit(filled(Write, (batch, made)))
 
     def put(self, user: str | None, objects: Mapping[Hash, bytes], pin: Pin) -> None:
         """Store objects that nothing leads to yet, and hold them."""
-        made = list(packs.pack(objects.items()))
+        made = list(packs.pack(objects.items(), compress=self.compress))
         self.check_room(sum(len(pack.body) + len(pack.directory) for pack in made))
         self._submit(Put(user, objects, made, pin))
 
@@ -268,7 +270,7 @@ class Writer:
         if connection.in_transaction:  # Ctrl-C has struck in the middle of the last rollback
             connection.execute("ROLLBACK")
         cursor = self._cursor
-        work = Round(items, cursor, self._index, self._known)
+        work = Round(items, cursor, self._index, self._known, compress=self.compress)
         try:
             self._begin(cursor)
             work.run()

@@ -17,7 +17,7 @@ from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.page import Page, every
 from hardsave.tasks import offers
-from hardsave.tasks.ledger import Tasks
+from hardsave.tasks.ledger import Tasks, recover_by_itself
 from hardsave.tasks.task import Task
 from hardsave.vault.arguments import check_limit
 from hardsave.vault.checkpoint import Checkpoint, Ref
@@ -128,7 +128,7 @@ class Jobs:
             raise Conflict(f"job {id!r} was asked something else; choose another id")
         return self._judged(task, found)
 
-    def _queue(self, spec: JobSpec, id: JobId, text: str, priority: int) -> None:
+    def _queue(self, spec: JobSpec, id: JobId, text: str, priority: int) -> Task:
         self._check_kept(spec, id)
         task = self._vault.tasks.add(
             str(id),
@@ -140,6 +140,7 @@ class Jobs:
         )
         if not task.is_new or task.id != str(id):
             raise Conflict(f"another process has just queued job {str(id)!r}; look at it again")
+        return task
 
     def _check_kept(self, spec: JobSpec, id: JobId) -> None:
         """Without a secret a prompt is still one; an address, a path or a name leads nowhere."""
@@ -154,13 +155,17 @@ class Jobs:
 
     def get(self, id: str) -> Job:
         """A job by any of its ids, as it stands now."""
+        return self._judged(*self._look(id))
+
+    def _look(self, id: str) -> tuple[Task | None, Saved | None]:
+        """Both places of a job, at least one of which knows it."""
         task, found = self._places(specs.parse(id))
         if task is not None and task.state == "in_progress":
             self._recover()  # its worker may be dead
             task, found = self._places(specs.parse(id))
         if found is None and states.queued(task) is None:
             raise NotFound(f"there is no job {id!r}; see jobs.find()")
-        return self._judged(task, found)
+        return task, found
 
     def find(
         self, *, state: JobState | None = None, limit: int = 50, after: str | None = None
@@ -203,9 +208,11 @@ class Jobs:
 
         With `from_ref`, its worker takes conversation and files back to an earlier checkpoint
         first. A job that has used all its turns gets as many again, unless `max_turns`
-        says otherwise.
+        says otherwise. What comes back is what it goes on from, also if a worker has taken it up
+        meanwhile.
         """
-        job = self.get(id)
+        task, found = self._look(id)
+        job = self._judged(task, found)
         if job.why_not is not None:
             wrong = NotFound if job.state in ("failed", "rolled_back", "forgotten") else Conflict
             raise wrong(f"job {job.id!r} cannot be resumed: {job.why_not}")
@@ -218,16 +225,14 @@ class Jobs:
             resumed=JobResumption(from_job=job.id, at=self._now().isoformat(timespec="seconds")),
             restore_from=None if target is None else target.checkpoint,
         )
-        next_id = specs.parse(job.id).next
-        self._queue(spec, next_id, job.text, 0)
+        queued = self._queue(spec, specs.parse(job.id).next, job.text, 0)
+        if self._saved(job.lineage) is None:
+            self._cancel_queued(queued)
+            raise NotFound(f"job {job.id!r} cannot be resumed: it was deleted meanwhile")
         log(__name__).info(
-            "job %r is resumed as %r, from turn %d of %d",
-            job.id,
-            str(next_id),
-            used,
-            spec.max_turns,
+            "job %r is resumed as %r, from turn %d of %d", job.id, queued.id, used, spec.max_turns
         )
-        return self.get(job.lineage)
+        return self._judged(queued, found if target is None else target)
 
     def _target(self, job: Job, ref: str) -> Saved:
         """A checkpoint of a job to go on from."""
@@ -236,19 +241,20 @@ class Jobs:
             raise Misuse(f"{ref!r} is no checkpoint of job {job.lineage!r}; choose one of its own")
         return found
 
-    def approve(self, id: str) -> Job:
-        """Let the call be made that a job has asked about."""
-        return self._answered(id, True)
+    def approve(self, id: str, *, question: str | None = None) -> Job:
+        """Let the call be made that a job has asked about. `question` is what was read: `Conflict`
+        if the job asks something else by now."""
+        return self._answered(id, True, question)
 
-    def deny(self, id: str, reason: str = "") -> Job:
+    def deny(self, id: str, reason: str = "", *, question: str | None = None) -> Job:
         """Let it not be made; the agent is told the reason, and goes on."""
-        return self._answered(id, reason or False)
+        return self._answered(id, reason or False, question)
 
-    def _answered(self, id: str, answer: Any) -> Job:
+    def _answered(self, id: str, answer: Any, question: str | None) -> Job:
         job = self.get(id)
         if job.question is None:
             raise Conflict(f"job {job.id!r} ({job.state}) has asked nothing")
-        self._vault.tasks.answer(job.id, answer, question=job.question)
+        self._vault.tasks.answer(job.id, answer, question=question or job.question)
         return self.get(job.lineage)
 
     # Letting go
@@ -264,7 +270,15 @@ class Jobs:
         if job.state in ("queued", "waiting"):
             self._vault.tasks.cancel(job.id)
         self._let_go(job)
+        # Of a delete and a resume at once, each writes before it looks: one of them sees the other,
+        # and no job begins anew that was to go on.
+        self._cancel_queued(self._task(specs.parse(job.id).next))
         return job
+
+    def _cancel_queued(self, resumed: Task | None) -> None:
+        if resumed is not None and resumed.state == "pending":
+            with contextlib.suppress(Conflict):  # the other has cancelled it
+                self._vault.tasks.cancel(resumed.id)
 
     def clean(self) -> list[str]:
         """Delete what was saved of jobs whose time has passed; their ids."""
@@ -342,7 +356,7 @@ class Jobs:
     def _recover(self) -> None:
         """Find out which workers have died. On another machine than theirs this cannot be told."""
         try:
-            self._vault.tasks.recover()
+            recover_by_itself(self._vault.tasks)
         except Unavailable:
             return
 

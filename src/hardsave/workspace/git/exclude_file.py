@@ -1,18 +1,37 @@
-"""One line in a repository's own excludes file, so that git does not offer our files.
+"""Lines in a repository's own excludes file, so that git does not offer our files.
 
 The only thing that is ever written into `.git` without being asked for, and only when files
 of ours are put inside a project.
 """
 
 import os
+import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from hardsave.config import has_repository, project_root
 from hardsave.logs import log
 from hardsave.workspace.filesystem.bounded_read import read_beneath
 from hardsave.workspace.git.git_directory import GitDirectory, opened
 
 _LIMIT = 16 << 20
+_SPECIAL = re.compile(r"[\\*?\[\]]| $")  # what a rule would not take as it is
+_ESCAPED = r"\\\g<0>"
+
+
+def exclude(path: Path, endings: Iterable[str] = ("",)) -> None:
+    """Have the repository around a path ignore it, if there is one. `endings` are patterns of what
+    may follow its name, for what lies beside it."""
+    top = project_root(path.parent)
+    if not has_repository(top):
+        return
+    inside = (path.parent.resolve().relative_to(top) / path.name).as_posix()
+    if "\n" in inside:  # a rule is a line
+        log(__name__).warning("git is not told to ignore %r: it has two lines", inside)
+        return
+    for ending in endings:
+        add_pattern(top, f"/{_SPECIAL.sub(_ESCAPED, inside)}{ending}")
 
 
 def add_pattern(top: Path, pattern: str) -> bool:

@@ -1,0 +1,368 @@
+"""`hardsave tasks run`: a server of tasks, ready to start. It runs a command, or a Python function,
+for each task that is due, until it is stopped."""
+
+import contextlib
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave.cli.arguments import PROGRAM
+from hardsave.cli.command import command
+from hardsave.cli.errors import Exit
+from hardsave.cli.render import json_data, wording
+from hardsave.cli.render.output import stdout_is_stderr
+from hardsave.cli.session import Session
+from hardsave.defaults import GRACE_SECONDS, RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS
+from hardsave.errors import HardsaveError, Misuse
+from hardsave.logs import log
+from hardsave.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from hardsave import Attempt, RecoveryReport, Runner, Task, Vault
+
+PLACES = ("{id}", "{text}")
+KINDS = ("claimed", "completed", "failed", "asked", "handed_back", "interrupted")
+_LOOK_SECONDS = 0.05
+_MORE_SECONDS = 5.0  # than a command has to end, for its attempt to be handed back after that
+_SECONDS = click.FloatRange(0)
+
+
+@command(
+    "run",
+    examples="""
+        hardsave tasks run -- ./agent.sh {text}
+        hardsave tasks run --handler server.py:handle --concurrency 4
+        hardsave tasks run --until-idle --log status.log -- sh -c 'agent "$HARDSAVE_TASK_TEXT"'
+    """,
+)
+@click.argument("program", nargs=-1, type=PROGRAM)
+@click.option(
+    "--handler", metavar="FILE.py:NAME", help="A Python function, called with each attempt."
+)
+@click.option("--session", "name", default="tasks", show_default=True, help="What it is called.")
+@click.option("--concurrency", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@click.option(
+    "--retry-seconds",
+    type=_SECONDS,
+    default=RETRY_FIRST_SECONDS,
+    show_default=True,
+    help="Before the second attempt; each further wait is twice as long.",
+)
+@click.option(
+    "--retry-max-seconds",
+    type=_SECONDS,
+    default=RETRY_MAX_SECONDS,
+    show_default=True,
+    help="No wait is longer.",
+)
+@click.option(
+    "--grace-seconds",
+    type=_SECONDS,
+    default=GRACE_SECONDS,
+    show_default=True,
+    help="What runs when it is stopped has so long to end.",
+)
+@click.option(
+    "--log", "status_log", metavar="FILE", help="Append what begins, ends and is recovered."
+)
+@click.option("--take-over", is_flag=True, help="Take sessions on other machines for dead.")
+def run(session: Session, program: tuple[str, ...], handler: str | None, **given: Any) -> Exit:
+    """Run a command, or a function, for each task that is due.
+
+    A command finds the task in HARDSAVE_TASK, HARDSAVE_TASK_TEXT and HARDSAVE_TASK_ATTEMPT; the
+    arguments {id} and {text} stand for the first two. No shell reads them unless you name one.
+    Exit code 0 completes the task, any other fails it, and it is tried again as often as it may be.
+
+    Ctrl-C and SIGTERM stop the server: commands are ended, their tasks are handed back, and
+    those attempts do not count. After a kill or a crash, the next start says what was interrupted
+    and goes on. Several servers can share a store: each task runs once.
+    """
+    terms = _Terms(**given)
+    work = _work(program, handler, terms.grace_seconds)
+    session.may_create_store = True
+    with stdout_is_stderr():  # commands and handlers may print
+        done = _serve(session, work, terms)
+    session.out.result(done.as_data, done.lines)
+    return done.exit
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Terms:
+    """How the tasks are to be run, as it was typed."""
+
+    name: str
+    concurrency: int
+    until_idle: bool
+    retry_seconds: float
+    retry_max_seconds: float
+    grace_seconds: float
+    status_log: str | None
+    take_over: bool
+
+
+# What is done for a task
+
+
+class _Work(NamedTuple):
+    """What is called with each attempt, and how that is stopped."""
+
+    handle: "Callable[[Attempt], Any]"
+    stop: Callable[[], None] = lambda: None  # a function cannot be ended: it is handed back
+    more_seconds: float = 0.0  # that a stop takes beyond the time of grace
+
+
+class _Commands:
+    """Runs a command for each attempt."""
+
+    def __init__(self, program: Sequence[str], grace_seconds: float) -> None:
+        self._program = program
+        self._grace_seconds = grace_seconds
+        self._is_stopped = threading.Event()
+
+    def stop(self) -> None:
+        """End all that run; their attempts are handed back."""
+        self._is_stopped.set()
+
+    def handle(self, attempt: "Attempt") -> Any:
+        from hardsave.cli.child_process import run_unless  # with subprocess
+
+        code = run_unless(
+            filled_in(self._program, attempt.task),
+            _variables(attempt),
+            attempt.child_lock(),
+            is_over=lambda: self._is_stopped.is_set() or attempt.is_lost,
+            grace_seconds=self._grace_seconds,
+        )
+        if code:
+            attempt.fail(f"{self._program[0]} ended with exit code {code}")
+        elif code is None and not attempt.is_lost:
+            attempt.hand_back()
+        return {"exit": code}
+
+
+def _work(program: Sequence[str], handler: str | None, grace_seconds: float) -> _Work:
+    if bool(program) == (handler is not None):
+        raise Misuse("give a command behind --, or --handler FILE.py:NAME: one of the two")
+    if handler is not None:
+        from hardsave.cli.agent_loader import load_handler
+
+        return _Work(load_handler(handler))
+    from hardsave.cli.child_process import check
+
+    check(program[0])
+    check_places(program)
+    commands = _Commands(program, grace_seconds)
+    return _Work(commands.handle, commands.stop, _MORE_SECONDS)
+
+
+def check_places(program: Sequence[str]) -> None:
+    """`{text}` is an argument of its own, or none at all: inside of another one, a shell could take
+    the words of a task for a command."""
+    for argument in program:
+        for place in PLACES:
+            if place in argument and place != argument:
+                name = "HARDSAVE_TASK" if place == "{id}" else "HARDSAVE_TASK_TEXT"
+                raise Misuse(
+                    f"{place} is an argument of its own, not a part of {argument!r}; "
+                    f'in a shell, write "${name}" instead'
+                )
+
+
+def filled_in(program: Sequence[str], task: "Task") -> list[str]:
+    """The command for one task."""
+    stands_for = dict(zip(PLACES, (task.id, task.text), strict=True))
+    return [stands_for.get(argument, argument) for argument in program]
+
+
+def _variables(attempt: "Attempt") -> dict[str, str]:
+    return {
+        "HARDSAVE_TASK": attempt.id,
+        "HARDSAVE_TASK_TEXT": attempt.task.text,
+        "HARDSAVE_TASK_ATTEMPT": str(attempt.number),
+    }
+
+
+# The server
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Done:
+    """What a server has done from its start to its stop."""
+
+    session: str
+    report: "RecoveryReport"
+    happened: Counter[str]
+    iterations: int
+    signal: signal.Signals | None
+
+    @property
+    def exit(self) -> Exit:
+        """A stop that was asked for is no failure; a task that was given up is."""
+        is_failed = self.signal is None and self.happened["given_up"]
+        return Exit.FAILED if is_failed else Exit.DONE
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "session": self.session,
+            "stopped_by": None if self.signal is None else self.signal.name,
+            "recovery": json_data.recovery(self.report, dry_run=False),
+            "attempts": self.happened["claimed"],
+            "completed": self.happened["completed"],
+            "failed": self.happened["given_up"],
+            "handed_back": self.happened["handed_back"],
+            "iterations": self.iterations,
+        }
+
+    def lines(self) -> list[str]:
+        attempts = wording.count(self.happened["claimed"], "attempt")
+        ends = {
+            "completed": self.happened["completed"],
+            "failed": self.happened["given_up"],
+            "handed back": self.happened["handed_back"],
+        }
+        said = [f"{number:,} {end}" for end, number in ends.items() if number]
+        return [f"{attempts}: {', '.join(said)}" if said else attempts]
+
+
+def _serve(session: Session, work: _Work, terms: _Terms) -> _Done:
+    from hardsave.tasks.executor import signals
+
+    vault, status = session.vault, _Status(session, terms.status_log)
+    runner = vault.tasks.runner(terms.name, take_over=terms.take_over)
+    with signals() as told, _hangup_stops(), runner:
+        status.begun(runner.report)
+        with _telling(vault, status):
+            _run_until_told(vault, runner, work, terms, told)
+            if told:
+                status.say(f"stopped by {told[0].name}")
+    return _Done(
+        session=terms.name,
+        report=runner.report,
+        happened=status.happened,
+        iterations=vault.tasks.iterations,
+        signal=told[0] if told else None,
+    )
+
+
+def _run_until_told(
+    vault: "Vault",
+    runner: "Runner",
+    work: _Work,
+    terms: _Terms,
+    told: Sequence[signal.Signals],
+) -> None:
+    """The runner works in a thread: so this one learns of a signal before the commands have ended,
+    and can end them."""
+    from hardsave import Jobs, Retry
+
+    with ThreadPoolExecutor(1, "hardsave-tasks") as pool:
+        running = pool.submit(
+            runner.run,
+            work.handle,
+            concurrency=terms.concurrency,
+            until_idle=terms.until_idle,
+            retry=Retry(first_seconds=terms.retry_seconds, max_seconds=terms.retry_max_seconds),
+            grace_seconds=terms.grace_seconds + work.more_seconds,
+            wants=lambda task: not Jobs.owns(task),
+            ended=lambda attempt: _iterate(vault),
+        )
+        while not told and not wait([running], _LOOK_SECONDS).done:
+            pass
+        work.stop()
+        runner.stop()
+        running.result()
+
+
+def _iterate(vault: "Vault") -> None:
+    """Count a round. A store that cannot be written just now is no reason to end the server."""
+    try:
+        vault.tasks.iterate()
+    except HardsaveError as error:
+        log(__name__).warning("an iteration was not counted: %s", error)
+
+
+@contextlib.contextmanager
+def _hangup_stops() -> Iterator[None]:
+    """A terminal that is closed stops the server like SIGTERM; under nohup it changes nothing."""
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+# What it tells
+
+
+class _Status:
+    """Tells people what happens, on stderr and in a file, and counts it."""
+
+    def __init__(self, session: Session, path: str | None) -> None:
+        self.happened: Counter[str] = Counter()
+        self._session = session
+        self._path = None if path is None else Path(path)
+
+    def begun(self, report: "RecoveryReport") -> None:
+        """After a crash the runner has reported that on stderr."""
+        if report.was_clean:
+            self._session.out.say(str(report))
+        self._write(str(report))
+
+    def tell(self, kind: str, task: "Task") -> None:
+        self.happened[kind] += 1
+        if kind == "failed" and task.state == "failed":
+            self.happened["given_up"] += 1
+        self.say(status_line(kind, task))
+
+    def say(self, line: str) -> None:
+        self._session.out.say(f"{datetime.now():%H:%M:%S}  {line}")  # noqa: DTZ005 # the user's clock
+        self._write(line)
+
+    def _write(self, text: str) -> None:
+        """Opened for each line: the file may be rotated meanwhile."""
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {wording.passage(text)}\n")
+
+
+@contextlib.contextmanager
+def _telling(vault: "Vault", status: _Status) -> Iterator[None]:
+    with contextlib.ExitStack() as listening:
+        for kind in KINDS:
+            listening.callback(vault.on(f"task_{kind}", partial(status.tell, kind)))  # type: ignore[arg-type] # each is the name of an event
+        yield
+
+
+def status_line(kind: str, task: "Task") -> str:
+    """What has happened to a task, in a line for people."""
+    return f"{wording.shown(task.id)}: {_said(kind, task)}"
+
+
+def _said(kind: str, task: "Task") -> str:
+    error = wording.line(task.error or "", 200)
+    if kind == "claimed":
+        text = f", {wording.line(task.text, 60)}" if task.text else ""
+        return f"attempt {task.attempts} of {task.max_attempts}{text}"
+    if kind == "failed":
+        return f"failed, {error}" if task.state == "failed" else f"is tried again, {error}"
+    if kind == "asked":
+        return f"asks, {wording.line(task.question or '', 200)}"
+    if kind == "interrupted":
+        return "its process has died; it is put back to work"
+    return "handed back; the attempt does not count" if kind == "handed_back" else kind
+
+
+COMMANDS = {"run": run}

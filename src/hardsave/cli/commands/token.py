@@ -1,0 +1,136 @@
+"""`hardsave token …`: which programs may call the server of this store."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hardsave.cli.command import command, not_empty
+from hardsave.cli.render import times, wording
+from hardsave.cli.session import Session
+from hardsave.config import STORE_VARIABLE
+from hardsave.errors import Misuse
+from hardsave.server.caller import SCOPES, Scope
+from hardsave.server.tokens import Token, canonical, token_file
+from hardsave.timeline import names
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+def _store(session: Session) -> str:
+    """The store that tokens are for. One that was named has to be there."""
+    if session.settings.store or os.environ.get(STORE_VARIABLE):
+        _ = session.vault
+    return canonical(session.url)
+
+
+@command(
+    "add",
+    examples="""
+        hardsave token add ci
+        hardsave token add deploy --scope act --expires 30d
+        hardsave token add alice --user alice --scope admin
+    """,
+)
+@click.argument("name", callback=not_empty)
+@click.option(
+    "--scope",
+    type=click.Choice(SCOPES),
+    default="read",
+    show_default=True,
+    help="What it lets a caller do: look; also resume, queue, approve; also delete.",
+)
+@click.option("--user", callback=not_empty, help="Whose jobs it shows. Else those of no user.")
+@click.option("--expires", metavar="WHEN", help="In so long (30d, 12h), or a date.")
+def add(session: Session, name: str, scope: Scope, user: str | None, expires: str | None) -> None:
+    """Make a token for the server of this store; it is shown once."""
+    names.check_user(user)
+    names.check_user(name)  # a name like any other: one line, not too long
+    ends = None if expires is None else times.coming(expires, session.now)
+    if ends is not None and ends <= session.now:
+        raise Misuse(f"{expires!r} has passed already; name a time to come, such as 30d")
+    made, secret = token_file().add(
+        name,
+        store=_store(session),
+        user=user,
+        scope=scope,
+        now=session.now,
+        expires_at=ends,
+    )
+    session.out.result(lambda: {**_data(made, session), "token": secret}, lambda: [secret])
+    session.out.say("it is not shown again; send it as 'Authorization: Bearer …'")
+
+
+@command(
+    "list",
+    examples="""
+        hardsave token list
+        hardsave token list --json
+    """,
+)
+def list_(session: Session) -> None:
+    """List the tokens for the server of this store; none of them is shown."""
+    found = token_file().of(_store(session))
+    session.out.result(
+        lambda: [_data(each, session) for each in found], lambda: _lines(session, found)
+    )
+    if not found:
+        session.out.say("there is no token for this store; 'hardsave token add NAME' makes one")
+
+
+@command(
+    "revoke",
+    examples="""
+        hardsave token revoke ci
+    """,
+)
+@click.argument("name", callback=not_empty)
+def revoke(session: Session, name: str) -> None:
+    """End a token, by its name or id; a server that runs refuses it from now on."""
+    gone = token_file().revoke(name, store=_store(session))
+    session.out.result(
+        lambda: _data(gone, session), lambda: [f"revoked: {wording.shown(gone.name)}"]
+    )
+
+
+def _data(token: Token, session: Session) -> dict[str, Any]:
+    expires = token.expires_at
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scope": token.scope,
+        "user": token.user,
+        "created_at": token.created_at.isoformat(),
+        "expires_at": None if expires is None else expires.isoformat(),
+        "is_expired": token.is_expired(session.now),
+    }
+
+
+def _lines(session: Session, found: tuple[Token, ...]) -> "list[Text]":
+    from rich.text import Text
+
+    from hardsave.cli.render import draw
+
+    return draw.columns(
+        [
+            (
+                Text(wording.shown(each.name), style="name"),
+                Text(each.scope),
+                Text("" if each.user is None else f"user {wording.shown(each.user)}"),
+                Text(times.ago(each.created_at, session.now), style="quiet"),
+                Text(_end(each, session), style="quiet"),
+            )
+            for each in found
+        ]
+    )
+
+
+def _end(token: Token, session: Session) -> str:
+    if token.expires_at is None:
+        return ""
+    said = "expired" if token.is_expired(session.now) else "expires"
+    return f"{said} {token.expires_at.astimezone():%Y-%m-%d %H:%M}"
+
+
+COMMANDS = {"add": add, "list": list_, "revoke": revoke}

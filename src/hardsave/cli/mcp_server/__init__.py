@@ -1,0 +1,1 @@
+"""`hardsave mcp`: our own command line as tools of an MCP server, for agents."""

@@ -1,0 +1,1 @@
+"""The HTTP server: `hardsave serve`. Needs the extra `server`, from `app.py` on."""

@@ -1,0 +1,70 @@
+"""What the parts of the server share: a route, a call that was let in, and its answer. Pure."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hardsave.server.caller import Caller, Scope
+from hardsave.server.logins import Logins
+from hardsave.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from hardsave import Vault
+
+Lane = Literal["loop", "quick", "write"]
+
+JSON = "application/json"
+HTML = "text/html; charset=utf-8"
+
+
+class Allowed(NamedTuple):
+    """The agents and directories that a caller may name, as `hardsave serve` was told."""
+
+    agents: tuple[str, ...] = ()
+    workspaces: tuple[Path, ...] = ()  # real paths
+
+
+class Call(NamedTuple):
+    """A request that was let in."""
+
+    vault: "Vault"  # of the caller's user
+    path: Mapping[str, str]  # parameters of the path, decoded
+    query: Mapping[str, str]
+    body: dict[str, Any] | None  # parsed JSON, or the fields of a form; None: there was none
+    caller: Caller
+    request_id: str
+    allowed: Allowed
+    logins: Logins
+
+
+class Answer(NamedTuple):
+    """What a handler answers. A body that is no text and no bytes becomes JSON."""
+
+    status: int = 200
+    body: Any = None
+    media_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Handler = Callable[[Call], Answer]
+
+
+class Route(NamedTuple):
+    """One row of the table. The handler is a plain function, and runs in a thread.
+
+    `scope=None` opens the route to every caller that reaches the server: it must tell nothing.
+    `documented` routes answer errors as `{error, message}`, and `--open-loopback` opens them.
+    A `page` is for browsers: it takes the cookie of a login and forms, and its errors are HTML.
+    """
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    path: str  # `/checkpoints/{id}/resume`: a parameter is one whole segment
+    handler: Handler
+    scope: Scope | None
+    documented: bool = False
+    page: bool = False
+    lane: Lane | None = None  # None: `quick` to read, `write` for all else
+
+    @property
+    def runs_in(self) -> Lane:
+        return self.lane or ("quick" if self.method == "GET" else "write")

@@ -1,0 +1,158 @@
+"""Starts and stops the server: the socket, uvicorn, and the first request that it answers."""
+
+import http.client
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable
+
+import uvicorn
+
+from hardsave import Vault
+from hardsave.defaults import STOP_SECONDS
+from hardsave.errors import Misuse, Unavailable
+from hardsave.server.access import Access
+from hardsave.server.app import App
+from hardsave.server.door import LOOPBACK_NAMES, is_loopback
+from hardsave.server.route import Allowed
+from hardsave.server.tokens import LiveTokens, new_secret
+from hardsave.server.vaults import Vaults
+from hardsave.tuples import NamedTuple
+
+_CONNECTIONS = 256  # at once; more are answered with 503
+_FIRST_SECONDS = 10.0  # that the first request may take
+
+
+class Serving(NamedTuple):
+    """What the server was told."""
+
+    host: str
+    port: int
+    open_loopback: bool
+    allowed: Allowed
+
+
+class Ready(NamedTuple):
+    """How the server is reached, once it has answered a request."""
+
+    url: str
+    token: str
+    link: str
+
+
+def check(serving: Serving, tokens: LiveTokens) -> None:
+    """Whether the server may be started like this: past this machine only with tokens."""
+    if is_loopback(serving.host):
+        return
+    if serving.open_loopback:
+        raise Misuse(
+            f"--open-loopback lets callers in without a token, and {serving.host} can be reached "
+            "from other machines; leave one of the two out"
+        )
+    if not tokens.now():
+        raise Misuse(
+            f"{serving.host} can be reached from other machines, and there is no token for this "
+            "store; make one with 'hardsave token add NAME', or leave --host out"
+        )
+
+
+def serve(
+    serving: Serving,
+    tokens: LiveTokens,
+    open_for: Callable[[str | None], Vault],
+    on_ready: Callable[[Ready], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM. `on_ready` is called once a request was answered."""
+    check(serving, tokens)
+    own = new_secret()
+    access = Access(tokens, own=own, open_loopback=serving.open_loopback)
+    vaults = Vaults(open_for)
+    with vaults.of(None):
+        pass  # a store that cannot be opened is told before the address is taken
+    listening = _listening(serving.host, serving.port)
+    name, port = _named(serving.host), listening.getsockname()[1]
+    access.logins.cookie = f"hardsave-{port}"  # cookies know no ports: two servers share a host
+    app = App(vaults, access, names=_names(serving.host), allowed=serving.allowed)
+    server = uvicorn.Server(_config(app))
+    url = f"http://{name}:{port}"
+    ready = Ready(url, own, f"{url}/login?key={access.logins.new_key()}")
+    first = threading.Thread(
+        target=_announce, args=(server, listening, ready, on_ready), daemon=True
+    )
+    _stay_for_signals()
+    first.start()
+    try:
+        server.run(sockets=[listening])
+    finally:
+        vaults.close()
+
+
+def _config(app: App) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="h11",  # one parser, whatever else is installed
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,  # its lines have the query, and so the key of a link
+        proxy_headers=False,  # any caller can write X-Forwarded-For
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM
+        )[0]
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(128)
+    except OSError as error:
+        raise Unavailable(
+            f"{host}:{port} cannot be listened on ({error.strerror or error}); "
+            "name another port with --port, 0 for any that is free"
+        ) from error
+    made.set_inheritable(True)
+    return made
+
+
+def _names(host: str) -> frozenset[str]:
+    return LOOPBACK_NAMES | {_named(host).lower()}
+
+
+def _named(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def _stay_for_signals() -> None:
+    """uvicorn raises the signal that has stopped it once more: it was heard, and the process ends
+    as one that did what it was told."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+
+
+def _announce(
+    server: uvicorn.Server,
+    listening: socket.socket,
+    ready: Ready,
+    on_ready: Callable[[Ready], None],
+) -> None:
+    address = listening.getsockname()
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0])  # noqa: S104
+    try:
+        connection = http.client.HTTPConnection(host, address[1], timeout=_FIRST_SECONDS)
+        connection.request("GET", "/healthz")
+        answered = connection.getresponse().status == 200
+        connection.close()
+    except OSError:
+        answered = False
+    if answered:
+        on_ready(ready)
+    else:
+        logging.getLogger(__name__).error("the server does not answer itself; it is stopped")
+        server.should_exit = True

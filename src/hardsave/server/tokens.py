@@ -1,0 +1,200 @@
+"""The tokens of a user: in one file among the user's own data, hashed, each for one store.
+
+A token is 256 random bits, so a plain SHA-256 of it tells nothing, and no slow hash is needed.
+"""
+
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hardsave.config import data_directory, make_folder
+from hardsave.errors import Conflict, NotFound, Unavailable
+from hardsave.server.caller import SCOPES, Scope
+from hardsave.tuples import NamedTuple
+
+FILE = "tokens.json"
+_PREFIX = "hs_"  # so that a scanner of secrets can know one
+_VERSION = 1
+
+
+class Token(NamedTuple):
+    """A token as it is kept: it itself is shown once, and kept nowhere."""
+
+    id: str
+    name: str
+    store: str
+    user: str | None
+    scope: Scope
+    hash: str
+    created_at: datetime
+    expires_at: datetime | None
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+def new_secret() -> str:
+    return _PREFIX + secrets.token_urlsafe(32)
+
+
+def hashed(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def matching(tokens: tuple[Token, ...], secret: str, now: datetime) -> Token | None:
+    """The token that a caller has sent, unless it has expired. Pure.
+
+    All are compared, each in constant time: how long it takes tells nothing about any.
+    """
+    given = hashed(secret)
+    found = [each for each in tokens if hmac.compare_digest(each.hash, given)]
+    return next((each for each in found if not each.is_expired(now)), None)
+
+
+def canonical(url: str) -> str:
+    """One spelling for each store, however its path was written."""
+    scheme, separator, path = url.partition(":///")
+    return f"{scheme}{separator}{os.path.realpath(path)}" if separator else url
+
+
+def token_file() -> "TokenFile":
+    """The file of this user."""
+    return TokenFile(data_directory(os.environ, sys.platform) / FILE)
+
+
+class TokenFile:
+    """The tokens of all stores of this user. Processes may use it at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def of(self, store: str) -> tuple[Token, ...]:
+        """Those for a store, expired ones too, in the order in which they were made."""
+        return tuple(each for each in self._read() if each.store == store)
+
+    def stamp(self) -> tuple[int, int, int] | None:
+        """Another one after every change: each puts a new file in place of the old one."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def add(
+        self,
+        name: str,
+        *,
+        store: str,
+        user: str | None,
+        scope: Scope,
+        now: datetime,
+        expires_at: datetime | None,
+    ) -> tuple[Token, str]:
+        """A new token, and what its caller has to send. An expired one of that name goes."""
+        secret = new_secret()
+        made = Token(
+            secrets.token_hex(4), name, store, user, scope, hashed(secret), now, expires_at
+        )
+        with self._changing() as tokens:
+            same = [each for each in tokens if (each.store, each.name) == (store, name)]
+            if any(not each.is_expired(now) for each in same):
+                raise Conflict(
+                    f"there is a token {name!r} already; 'hardsave token revoke {name}' ends it"
+                )
+            tokens[:] = [*(each for each in tokens if each not in same), made]
+        return made, secret
+
+    def revoke(self, name: str, *, store: str) -> Token:
+        """Remove the token of that name or id; it counts no longer from now on."""
+        with self._changing() as tokens:
+            mine = [each for each in tokens if each.store == store]
+            found = [each for each in mine if each.name == name]
+            found = found or [each for each in mine if each.id == name]
+            if not found:
+                raise NotFound(
+                    f"there is no token {name!r} for this store; 'hardsave token list' lists them"
+                )
+            tokens.remove(found[0])
+        return found[0]
+
+    @contextmanager
+    def _changing(self) -> Iterator[list[Token]]:
+        make_folder(self.path.parent)
+        with open(self.path.with_suffix(".lock"), "a", opener=_private) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            tokens = self._read()
+            yield tokens
+            self._write(tokens)
+
+    def _read(self) -> list[Token]:
+        try:
+            data = json.loads(self.path.read_bytes())
+            if data["version"] != _VERSION:
+                raise ValueError(f"version {data['version']}")
+            return [_token(each) for each in data["tokens"]]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise Unavailable(
+                f"{self.path} cannot be read ({error}); remove it, and make new tokens with "
+                "'hardsave token add'"
+            ) from error
+
+    def _write(self, tokens: list[Token]) -> None:
+        data = {"version": _VERSION, "tokens": [_as_data(each) for each in tokens]}
+        with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False) as draft:
+            json.dump(data, draft, indent=1)
+            draft.flush()
+            os.fsync(draft.fileno())
+        os.replace(draft.name, self.path)
+
+
+class LiveTokens:
+    """The tokens for one store, as the file has them now: one that is revoked ends at once."""
+
+    def __init__(self, file: TokenFile, store: str) -> None:
+        self._file = file
+        self._store = store
+        self._known: tuple[object, tuple[Token, ...]] | None = None
+
+    def now(self) -> tuple[Token, ...]:
+        stamp = self._file.stamp()  # before it is read: a change in between is seen next time
+        if self._known is None or self._known[0] != stamp:
+            self._known = stamp, self._file.of(self._store)
+        return self._known[1]
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _as_data(token: Token) -> dict[str, Any]:
+    expires = token.expires_at
+    return {
+        **token._asdict(),
+        "created_at": token.created_at.isoformat(),
+        "expires_at": None if expires is None else expires.isoformat(),
+    }
+
+
+def _token(data: dict[str, Any]) -> Token:
+    if data["scope"] not in SCOPES:
+        raise ValueError(f"scope {data['scope']!r}")
+    expires = data["expires_at"]
+    return Token(
+        **{
+            **data,
+            "created_at": datetime.fromisoformat(data["created_at"]),
+            "expires_at": None if expires is None else datetime.fromisoformat(expires),
+        }
+    )

@@ -1,0 +1,85 @@
+"""Counts, sizes, ages, and texts of any origin made safe to show to a person. Pure."""
+
+import unicodedata
+from datetime import datetime
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+_BIDI = {*map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F))}
+_STEPS = (
+    (60, 1, "second"),
+    (3_600, 60, "minute"),
+    (86_400, 3_600, "hour"),
+    (7 * 86_400, 86_400, "day"),
+    (30 * 86_400, 7 * 86_400, "week"),
+    (365 * 86_400, 30 * 86_400, "month"),
+)
+_YEAR = 365 * 86_400
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 file`, `1,204 files`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def size(number: int) -> str:
+    """`512 bytes`, `1.4 MiB`."""
+    value, unit = float(number), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{number:,} bytes" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def shown(text: str) -> str:
+    """A text of any origin, such as an agent or a file name, safe to show on one line.
+
+    Escape sequences would drive a terminal, bidirectional marks would reorder what people read,
+    and half a surrogate cannot be printed at all: each is written out instead.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character if _is_harmless(character) else _spelt(character) for character in text
+    )
+
+
+def passage(text: str) -> str:
+    """The same for a text of several lines."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(shown(part) for part in line.split("\t")) for line in lines)
+
+
+def line(text: str, limit: int | None = None) -> str:
+    """The same on one line, cut where it is longer than `limit`."""
+    flat = shown(" ".join(text[: 4 * limit if limit else None].split()))
+    return flat if limit is None or len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def _is_harmless(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category not in ("Cc", "Cs", "Zl", "Zp") and character not in _BIDI
+
+
+def _spelt(character: str) -> str:
+    number = ord(character)
+    if character in "\n\t\r":
+        return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}[character]
+    if 0xDC80 <= number <= 0xDCFF:  # a byte of a file name that is no UTF-8
+        return f"\\x{number - 0xDC00:02x}"
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """How long ago, in the largest unit that fits."""
+    seconds = int((now - then).total_seconds())
+    if seconds < 0:
+        return "in the future"
+    if seconds < 1:
+        return "now"
+    for below, unit, word in _STEPS:
+        if seconds < below:
+            return _said(seconds // unit, word)
+    return _said(seconds // _YEAR, "year")
+
+
+def _said(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'} ago"
