@@ -11,7 +11,6 @@ import contextlib
 import functools
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from pydantic_ai import Agent
@@ -28,7 +27,7 @@ from hardsave.objects.hashing import digest
 from hardsave.objects.types import default_name
 from hardsave.runtime import event_loop, loop
 from hardsave.runtime.event_loop import Submitted
-from hardsave.runtime.jobs import closing, notices
+from hardsave.runtime.jobs import closing, files, notices
 from hardsave.runtime.loop.retrying import RETRY, Sleep
 from hardsave.tasks import offers
 from hardsave.tasks.attempt import Attempt
@@ -154,8 +153,22 @@ class Worker:
         if job.id != attempt.id:
             raise Misuse(f"job {attempt.id!r} goes on as {job.id!r}")  # a retry would not help
         self._closing.want(job.id, spec)
+        self._prepare(attempt, spec, id)
         outcome = self._answered(attempt, job, spec, id)
         return _storable(outcome.output)
+
+    def _prepare(self, attempt: Attempt, spec: JobSpec, id: JobId) -> None:
+        """Have conversation and files where the job goes on from."""
+        line = self._vault.timeline(spec.lineage)
+        head = _begun(line, spec, id)
+        if head is None:
+            return
+        log(__name__).info("job %r goes on from %s:%d", attempt.id, head.timeline, head.seq)
+        if spec.workspace is None or spec.keep_files or head.status == "completed":
+            return
+        workspace = files.workspace_of(self._vault, spec.workspace, attempt.id)
+        goal = head.id if head.id == spec.restore_from else None
+        files.bring_back(self._vault, line, workspace, attempt.task, goal)
 
     def _answered(self, attempt: Attempt, job: Job, spec: JobSpec, id: JobId) -> loop.Outcome[Any]:
         """The run, and the questions that it stops with."""
@@ -178,16 +191,13 @@ class Worker:
         id: JobId,
         words: Mapping[str, loop.Verdict],
     ) -> loop.Outcome[Any]:
-        line = self._vault.timeline(spec.lineage)
-        head = await asyncio.to_thread(_begun, line, spec, id)
-        is_taken_back = head is not None and head.id == spec.restore_from
         return await loop.run(
             self._agent(job),
             spec.prompt,
             run_id=spec.lineage,
-            line=line,
-            workspace=self._workspace(spec),
-            restore=True if is_taken_back else None,
+            line=self._vault.timeline(spec.lineage),
+            workspace=self._workspace(spec, id),
+            restore=False,  # they are there
             deps=None if self._deps is None else self._deps(job),
             model=None if spec.model is None else self._models[spec.model],
             models=self._models,
@@ -207,11 +217,10 @@ class Worker:
             return found
         return _made(job.spec.agent, found(job))
 
-    def _workspace(self, spec: JobSpec) -> Any:
+    def _workspace(self, spec: JobSpec, id: JobId) -> Any:
         if spec.workspace is None:
             return None
-        Path(spec.workspace).mkdir(parents=True, exist_ok=True)  # it may be another machine
-        return self._vault.workspace(spec.workspace)
+        return files.workspace_of(self._vault, spec.workspace, str(id))
 
     def _awaited(self, attempt: Attempt, work: Coroutine[Any, Any, T]) -> T:
         """Wait for a coroutine, for as long as the job is this attempt's."""
