@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.docs.pages import DOCS, blocks
 
 PAGE = DOCS / "howto" / "command-line.md"
 LOST = DOCS / "howto" / "when-it-matters.md"
+TYPED = ("recovery", "strategy", "rollback", "examples")  # typed from the first line to the last
 
 
 class Typed(NamedTuple):
@@ -51,16 +54,41 @@ def shape(printed: str, folder: Path) -> list[str]:
     text = text.replace(str(folder), "/home/you/project").replace(str(folder.parent), "/home/you")
     for pattern, stands_for in (
         (r"\b(now|\d+ (second|minute)s? ago|\d+s)\b", "AGE"),  # in words, or on a narrow terminal
+        (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d( UTC|Z)?)?|\b\d\d:\d\d:\d\d\b", "TIME"),
+        (r"\bprocess \d+", "PROCESS"),
+        (r"\b(run-)?[0-9a-f]{12}\b", "HASH"),
         (r"chk_(…|[0-9a-f]{24})", "CHK"),
         (r"project-[0-9a-f]{16}", "PROJECT"),
         (r"[\d.]+ [KMGT]iB free", "ROOM"),
-        (r"\d+ bytes in", "SIZE in"),
+        (r"[\d.]+ (bytes|KiB) in", "SIZE in"),
         (r"(?<=file system )\s*.*", "KIND"),
         (r"[\d,]+ may be watched", "LIMIT"),
         (r" +", " "),
     ):
         text = re.sub(pattern, stands_for, text)
     return [line.strip() for line in text.strip().splitlines()]
+
+
+def written(page: Path, folder: Path) -> None:
+    """The files that a page shows, each under the name in its first line: `# agent.py`."""
+    for language in ("python", "yaml"):
+        for block in blocks(page, language):
+            (folder / block.split("\n", 1)[0].removeprefix("# ")).write_text(block)
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_what_a_page_shows_is_what_is_printed(name: str, tmp_path: Path) -> None:
+    page = DOCS / "howto" / f"{name}.md"
+    folder = tmp_path / "project"
+    folder.mkdir()
+    written(page, folder)
+    steps = [step for block in blocks(page, "console") for step in typed(block)]
+    assert len(steps) > 5
+    for command, printed in steps:
+        found = ran(command, folder)
+        assert shape(found, folder) == shape(printed, folder), command
+    unused = [path.name for path in folder.glob("*.py") if path.name not in str(steps)]
+    assert unused == [], "a program that no command runs"
 
 
 def test_every_command_of_the_tour_prints_what_it_says(tmp_path: Path) -> None:

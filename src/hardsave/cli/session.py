@@ -486,10 +486,16 @@ class Session:
         if self.saved_above:
             raise NotFound(self.saved_above)
         if isinstance(meant, refs.Numbered) and meant.timeline:
-            ref = f"{self.whole_name(meant.timeline)}:{meant.seq}"
+            try:
+                ref = f"{self.whole_name(meant.timeline)}:{meant.seq}"
+            except NotFound:
+                found = self._alias(ref)
+                if found is None:
+                    raise
+                return found
             meant = refs.parse(ref)
         try:
-            return self.vault.get(ref) if _stands_alone(ref) else self.line.get(ref)
+            return self.vault.get(ref) if _stands_alone(ref) else self._on_its_line(ref)
         except NotFound as error:
             if standing := self._of_timeline(meant):
                 raise NotFound(standing) from error
@@ -498,6 +504,24 @@ class Session:
                 raise
             what = f"{str(error).removesuffix(_PERHAPS)}; " if self.timeline_states else ""
             raise NotFound(f"{what}{hint}") from error
+
+    def _on_its_line(self, ref: str) -> hardsave.Checkpoint:
+        """By a name on the timeline in question, or by an id of a job, a task or another system,
+        which needs none."""
+        try:
+            return self.line.get(ref)
+        except (Misuse, NotFound):
+            found = self._alias(ref) if isinstance(refs.parse(ref), refs.Named) else None
+            if found is None:
+                raise
+            return found
+
+    def _alias(self, ref: str) -> hardsave.Checkpoint | None:
+        """What an id leads to that is none of ours."""
+        try:
+            return self.vault.get(ref)
+        except NotFound:
+            return None
 
     def _of_timeline(self, meant: refs.Ref) -> str:
         """What to say where a timeline was named instead of a checkpoint; else nothing."""

@@ -24,6 +24,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
+from dataclasses import fields
 from enum import Enum
 from typing import Any
 
@@ -47,8 +48,9 @@ class Agents:
 
     def register(self, cls: type, *, name: str | None = None) -> type:
         """Have a class come back. It has a class method `from_state`, or it is made with
-        `agent_id` and `user_id` and gets what was saved. Can be used as a decorator, and once more
-        when the class was defined anew."""
+        `agent_id` and `user_id`, as far as it takes them, and with what else of the saved state
+        it cannot do without, and gets the rest. Can be used as a decorator, and once more when the
+        class was defined anew."""
         name = name or _name_of(cls)
         known = self._registered.get(name)
         if known is not None and not _is_anew(cls, known):
@@ -86,6 +88,19 @@ class Agents:
                 cls.__name__,
                 name,
             )
+
+    def check_restorable(self, agent: Agent) -> None:
+        """`Misuse` if what is saved of an agent could not become one again: better when it is saved
+        than when it is needed. Nothing is made for that; a class may connect to something."""
+        name = type_name(agent)
+        cls = self._registered.get(name, type(agent))
+        if (name in self._factories and name not in self._registered) or _has_own_way(cls):
+            return
+        status = _needed(cls).get("status")
+        if status is not None and isinstance(agent.status, Enum) and not _is_enum(status):
+            raise Misuse(f"{cls.__name__} could not be made again with its status; {_OWN_WAY}")
+        if getattr(cls, "set_message_history", None) is None and not _is_its_own(agent):
+            raise Misuse(f"{cls.__name__} could not {_MESSAGES}")
 
     def revived(self, state: AgentState) -> Agent:
         """The agent that was saved."""
@@ -180,37 +195,119 @@ def _factory(cls: type) -> Factory:
     return getattr(cls, "from_state", None) or _by_attributes(cls)
 
 
+def _has_own_way(cls: type) -> bool:
+    return hasattr(cls, "from_state")
+
+
+_OWN_WAY = "give it a class method from_state(state)"
+_MESSAGES = (
+    "take its messages back; give it a method set_message_history(messages), have "
+    f"get_message_history() return the list of plain messages itself, or {_OWN_WAY}"
+)
+
+
 def _by_attributes(cls: type) -> Factory:
     def make(state: AgentState) -> Agent:
-        try:
-            inspect.signature(cls).bind(agent_id=state.agent_id, user_id=state.user_id)
-        except (TypeError, ValueError) as error:
-            raise Misuse(
-                f"{cls.__name__} cannot be made with agent_id and user_id alone ({error}); give it "
-                "a class method from_state(state)"
-            ) from error
-        agent: Any = cls(agent_id=state.agent_id, user_id=state.user_id)
+        given = {
+            name: _argument(parameter, getattr(state, name))
+            for name, parameter in _needed(cls).items()
+        }
+        agent: Any = cls(**given)
         put_back(agent, state)
         return agent  # type: ignore[no-any-return] # the caller registered a class of agents
 
     return make
 
 
+def _needed(cls: type) -> dict[str, inspect.Parameter]:
+    """What a class is made with: its ids, if it takes them, and of the rest of a state what it
+    cannot be made without. `Misuse` if that is not enough."""
+    try:
+        taken = inspect.signature(cls).parameters
+    except (TypeError, ValueError) as error:
+        raise Misuse(f"{cls.__name__} cannot be made again ({error}); {_OWN_WAY}") from error
+    named = {name: each for name, each in taken.items() if each.kind in _BY_NAME}
+    anything = next((each for each in taken.values() if each.kind is each.VAR_KEYWORD), None)
+    needed = {name: each for name, each in taken.items() if _is_required(each)}
+    missing = [name for name in needed if name not in named or name not in _OF_A_STATE]
+    if missing:
+        raise Misuse(
+            f"{cls.__name__} cannot be made with agent_id and user_id alone (missing a required "
+            f"argument: {', '.join(map(repr, missing))}); {_OWN_WAY}"
+        )
+    for name in ("agent_id", "user_id"):
+        if name in named or anything is not None:
+            needed[name] = named.get(name, anything)  # type: ignore[assignment] # one of them
+    return needed
+
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_OF_A_STATE = frozenset(each.name for each in fields(AgentState))
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    is_one = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return is_one and parameter.default is parameter.empty
+
+
+def _argument(parameter: inspect.Parameter, saved: Any) -> Any:
+    return parameter.annotation(saved) if _is_enum(parameter) else deepcopy(saved)
+
+
+def _is_enum(parameter: inspect.Parameter) -> bool:
+    kind = parameter.annotation
+    return isinstance(kind, type) and issubclass(kind, Enum)
+
+
 def put_back(agent: Any, state: AgentState) -> None:
     """Give an agent what was saved. A status that its class does not know is refused."""
-    agent.status = _status_like(agent.status, state.status)
-    for name in ("collected_fields", "required_fields", "execution_state", "context"):
+    agent.status = _status_like(getattr(agent, "status", None), state.status)
+    for name in ("agent_id", "user_id"):
+        if getattr(agent, name, None) != getattr(state, name):
+            setattr(agent, name, getattr(state, name))
+    for name in ("collected_fields", "execution_state", "context"):
         setattr(agent, name, deepcopy(getattr(state, name)))
-    agent.context_summary = state.context_summary
-    agent.message, agent.result = _message_like(agent, state.message), deepcopy(state.result)
+    for name in ("required_fields", "context_summary", "message", "result"):
+        saved = getattr(state, name)
+        if saved not in ([], "", None) or hasattr(agent, name):  # not every agent has them
+            setattr(agent, name, deepcopy(saved))
+    if hasattr(agent, "message"):
+        agent.message = _message_like(agent, state.message)
+    _put_messages_back(agent, state.message_history)
+
+
+def _put_messages_back(agent: Any, saved: list[Any]) -> None:
     restore = getattr(agent, "set_message_history", None)
     if restore is not None:
-        restore(deepcopy(state.message_history))
-    elif state.message_history:
-        raise Misuse(
-            f"{type(agent).__name__} cannot take its messages back; give it a method "
-            "set_message_history(messages), or a class method from_state(state)"
-        )
+        restore(deepcopy(saved))
+        return
+    own = agent.get_message_history()
+    if isinstance(own, list) and own is agent.get_message_history():
+        own[:] = [_kept(each) for each in saved]
+    elif saved:
+        raise Misuse(f"{type(agent).__name__} cannot {_MESSAGES}")
+
+
+def _is_its_own(agent: Agent) -> bool:
+    """Whether the messages of an agent can be put back into the list that it gives away, as they
+    were: plain ones, or messages of ours, which come back as such."""
+    messages = agent.get_message_history()
+    if not messages:
+        return True
+    is_same = isinstance(messages, list) and messages is agent.get_message_history()
+    return is_same and all(_comes_back(each) for each in messages)
+
+
+def _comes_back(message: Any) -> bool:
+    return isinstance(message, Message) or not (hasattr(message, "to_dict") or _is_message(message))
+
+
+def _kept(saved: Any) -> Any:
+    return Message.from_dict(deepcopy(saved)) if _is_message(saved) else deepcopy(saved)
+
+
+def _is_message(saved: Any) -> bool:
+    return isinstance(saved, Mapping) and saved.keys() == {"content", "role", "metadata"}
 
 
 def _message_like(agent: Any, saved: Any) -> Any:

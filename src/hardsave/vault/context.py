@@ -4,6 +4,7 @@ told; and clock and ids, so that a test decides about both."""
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hardsave.errors import NotFound
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.progress import Total
 from hardsave.stores.base import Store
@@ -36,7 +37,16 @@ class Context(NamedTuple):
 
     def find(self, ref: Ref, timeline: str | None = None) -> CheckpointRecord:
         """The checkpoint that is meant, as it is stored; `@…` and names are on `timeline`."""
-        return self.history.find(named(ref), timeline)
+        try:
+            return self.history.find(named(ref), timeline)
+        except NotFound:
+            from hardsave.vault.aliases import Sources, resolve  # with all that jobs need
+
+            sources = Sources(self.store, self.user, self.history, self.checkpoint)
+            found = resolve(sources, named(ref))
+            if found is None:
+                raise
+            return found
 
     def volume(self) -> Total:
         """How many objects this user has, and how long they are together; a few are garbage."""

@@ -117,16 +117,46 @@ def _store(
     url: str | None, directory: str, durability: Durability, compress: Callable[[], bool]
 ) -> Store:
     if url is not None:
-        return registry.open_store(url, durability=durability, compress=compress)
+        store = registry.open_store(url, durability=durability, compress=compress)
+        _keep_out_of_git(url)
+        return store
     from pathlib import Path  # only a caller that names no store needs to know where it is
 
     from hardsave.vault import projects
 
     url, own = projects.own_store(os.environ, Path(directory).absolute())
     store = registry.open_store(url, durability=durability, compress=compress)
-    if own is not None:
+    if own is None:
+        _keep_out_of_git(url)
+    else:
         projects.remember(own)
     return store
+
+
+def _keep_out_of_git(url: str) -> None:
+    """Have git ignore a store that was named, if it lies in a work tree. A project's own lies
+    outside of it, and is not looked for: a home directory may be a repository, too."""
+    if not url.startswith("sqlite:"):
+        return
+    path = os.path.realpath(registry.sqlite_path(url))
+    if _is_in_work_tree(os.path.dirname(path)):
+        from pathlib import Path
+
+        from hardsave.workspace.git.exclude_file import exclude  # few stores lie in one
+
+        exclude(Path(path), ("", "-*"))
+
+
+def _is_in_work_tree(folder: str) -> bool:
+    """Whether a folder upwards has a `.git`, and this is not inside of it."""
+    while os.path.basename(folder) != ".git":
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return True
+        above = os.path.dirname(folder)
+        if above == folder:
+            break
+        folder = above
+    return False
 
 
 def _own_url() -> str:

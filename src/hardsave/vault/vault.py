@@ -355,7 +355,7 @@ class Vault:
 
     def _record(self, given: Ref) -> CheckpointRecord:
         if not isinstance(given, Checkpoint):
-            return self._context.history.find(given)
+            return self._context.find(given)
         if given.user != self.user:
             raise NotFound(
                 f"checkpoint {given.id} is not one of this user's; look it up in this vault"

@@ -1,20 +1,25 @@
 """The documented routes as their document has them: curl, a server, a worker and a receiver."""
 
 import json
+import re
 import shutil
+import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import hardsave
+from tests.docs.pages import DOCS, blocks
 from tests.integration.server.conftest import HARDSAVE, LIMIT, Server, Start, environment
 from tests.unit.runtime.listener import Listener, listening
 
 AGENTS = """
+import time
 from pathlib import Path
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
@@ -31,6 +36,8 @@ agent = Agent(FunctionModel(say, model_name="scripted"))
 
 @agent.tool_plain
 def note() -> str:
+    while Path("slow").exists():
+        time.sleep(0.05)
     return "noted"
 
 AGENTS = {"coder": agent}
@@ -71,10 +78,11 @@ class Curl:
         body, _, status = ran.stdout.rpartition("\n")
         return int(status), json.loads(body)
 
-    def until_resumable(self, job: str, wanted: bool) -> None:
+    def wait(self, job: str, wanted: Callable[[Any], bool]) -> None:
+        """Until `can-resume` tells so."""
         end = time.monotonic() + LIMIT
-        while self(CAN_RESUME, job=job)[1]["canResume"] != wanted:
-            assert time.monotonic() < end
+        while not wanted(told := self(CAN_RESUME, job=job)[1]):
+            assert time.monotonic() < end, told
             time.sleep(0.1)
 
 
@@ -88,8 +96,8 @@ def curl(start: Start) -> Curl:
 
 
 @contextmanager
-def worker(server: Server, tmp_path: Path) -> Iterator[None]:
-    """A real worker, for as long as the block takes; it ends well."""
+def worker(server: Server, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A real worker, for as long as the block takes; it ends well, or was killed."""
     with open(tmp_path / "worker", "w") as said:
         command = [*HARDSAVE, "worker", "--agents", "agents.py:AGENTS", "--store", server.store]
         process = subprocess.Popen(
@@ -101,11 +109,11 @@ def worker(server: Server, tmp_path: Path) -> Iterator[None]:
             stderr=said,
         )
         try:
-            yield
+            yield process
         finally:
             process.terminate()
             code = process.wait(LIMIT)
-    assert code == 0, (tmp_path / "worker").read_text()
+    assert code in (0, -signal.SIGKILL), (tmp_path / "worker").read_text()
 
 
 def heard(listener: Listener, count: int) -> list[dict[str, Any]]:
@@ -159,6 +167,24 @@ def test_a_job_is_queued_fails_and_is_resumed_with_the_documents_commands(
         assert curl(DELETE, job=id)[0] == 404
 
 
+def test_a_job_whose_worker_was_killed_is_resumed_by_another(curl: Curl, tmp_path: Path) -> None:
+    slow, submitted = (
+        curl.server.folder / "slow",
+        WEBHOOK.replace(', "callback": {"url": "URL"}', ""),
+    )
+    slow.touch()
+    with worker(curl.server, tmp_path) as killed:
+        id = curl(submitted, WORKSPACE=str(curl.server.folder))[1]["jobId"]
+        curl.wait(id, lambda told: told["jobStatus"] == "active" and told["hasCheckpoint"])
+        assert curl(RESUME, job=id)[0] == 400
+        killed.kill()
+    curl.wait(id, lambda told: told["canResume"])
+    slow.unlink()
+    assert curl(RESUME_WITHOUT_A_BODY, job=id)[0] == 200
+    with worker(curl.server, tmp_path):
+        curl.wait(id, lambda told: told["jobStatus"] == "completed")
+
+
 def test_a_receiver_that_is_not_there_fails_no_job(curl: Curl, tmp_path: Path) -> None:
     with listening() as gone:
         url = gone.url
@@ -175,9 +201,7 @@ def test_the_commands_of_the_document_run_as_printed(curl: Curl) -> None:
     assert curl(CAN_RESUME)[1]["canResume"] is False
     assert curl(RESUME)[0] == curl(SHOW)[0] == curl(DELETE)[0] == 404
     with curl.server.vault() as vault:
-        job = vault.jobs.add("123", "Fix it")
-        vault.timeline("123").save(_saved(job.spec.prompt))
-        vault.tasks.cancel("123")
+        failed(vault)
         assert curl(CAN_RESUME)[1]["canResume"] is True
         assert curl(RESUME)[1]["newJobId"] == "123~2"
         assert vault.jobs.get("123").spec.callback == "https://webhook.site/..."
@@ -188,17 +212,36 @@ def test_the_commands_of_the_document_run_as_printed(curl: Curl) -> None:
         assert curl(DELETE)[0] == 404
 
 
-def _saved(prompt: str) -> dict[str, Any]:
-    """A conversation of job 123, as its worker leaves it."""
-    return {
-        "messages": [{"role": "user", "content": prompt}],
-        "data": {"content": {"job": {"lineage": "123", "prompt": prompt, "id": "123"}}},
-        "turn": 1,
-        "status": "running",
-        "model": None,
-        "error": None,
-        "output": {"content": None},
-    }
+def failed(vault: hardsave.Vault) -> None:
+    """Job 123, as a worker leaves it that has failed after a turn."""
+    job = {"lineage": "123", "prompt": "Fix it", "id": "123"}
+    vault.jobs.add("123", "Fix it")
+    vault.timeline("123").save(
+        {
+            "messages": [{"role": "user", "content": "Fix it"}],
+            "data": {"content": {"job": job}},
+            "turn": 1,
+            "status": "running",
+            "model": None,
+            "error": None,
+            "output": {"content": None},
+        }
+    )
+    vault.tasks.cancel("123")
+
+
+def test_the_commands_of_the_page_are_answered_as_it_says(curl: Curl, tmp_path: Path) -> None:
+    with curl.server.vault() as vault:
+        failed(vault)
+    (block,) = blocks(DOCS / "howto" / "server-jobs.md", "bash")
+    steps = re.findall(r"^# (\d+): .*\n((?:(?!#).*\n)+)", block, re.MULTILINE)
+    assert len(steps) == block.count("curl ") == 8
+    for status, command in steps:
+        told = curl(command, **{"/srv/shop": str(curl.server.folder)})
+        assert told[0] == int(status), (command, told)
+    undo = [*HARDSAVE, "undo", "--timeline", "123", "--store", curl.server.store]
+    subprocess.run(undo, cwd=curl.server.folder, env=environment(tmp_path), check=True)
+    assert curl(CAN_RESUME)[1]["canResume"] is True
 
 
 @pytest.mark.parametrize("header", ["Host: evil.example", "Origin: http://evil.example"])

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import weakref
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from hardsave.compat.flowagent import (
     StandardAgent,
     Status,
 )
-from hardsave.errors import NotFound
+from hardsave.errors import Misuse, NotFound
 
 
 class Counter(StandardAgent):
@@ -216,6 +217,138 @@ def test_what_is_saved_by_itself_last_has_the_answer(cls: Any, answer: Any) -> N
         assert back.status is agent.status
         assert back.get_message_history() == agent.get_message_history()
         assert back.get_message_history()[-1] == Message(answer, "assistant")
+
+    asyncio.run(session())
+
+
+# Agents that have the documented attributes, and no more
+
+
+class Phase(Enum):
+    ASKING = "asking"
+    DONE = "done"
+
+
+class Plain:
+    """Ten lines. It hands out its own list of messages."""
+
+    def __init__(self, agent_id: str, user_id: str) -> None:
+        self.agent_id, self.user_id = agent_id, user_id
+        self.status: Any = Phase.ASKING
+        self.collected_fields: dict[str, Any] = {}
+        self.execution_state: dict[str, Any] = {}
+        self.context: dict[str, Any] = {}
+        self.said: list[Any] = []
+
+    def get_message_history(self) -> list[Any]:
+        return self.said
+
+
+class WithoutArguments(Plain):
+    def __init__(self) -> None:
+        super().__init__("new", "new")
+
+
+@dataclass(slots=True)
+class AllRequired:
+    agent_id: str
+    user_id: str
+    status: Phase
+    collected_fields: dict[str, Any]
+    execution_state: dict[str, Any]
+    context: dict[str, Any]
+    said: list[Any] = field(default_factory=list)
+
+    def get_message_history(self) -> list[Any]:
+        return self.said
+
+
+class Anything(Plain):
+    def __init__(self, **about: str) -> None:
+        super().__init__(about["agent_id"], about["user_id"])
+
+
+MADE: list[Any] = [
+    Plain("a", "u"),
+    WithoutArguments(),
+    AllRequired("a", "u", Phase.ASKING, {}, {}, {}),
+    Anything(agent_id="a", user_id="u"),
+]
+
+
+@pytest.mark.parametrize("agent", MADE, ids=lambda agent: type(agent).__name__)
+@pytest.mark.parametrize(
+    "said",
+    [[], [{"role": "user", "content": "hi"}, "ok"], [Message("hi"), Message(1, "assistant")]],
+)
+def test_an_agent_of_the_documented_attributes_comes_back(agent: Any, said: list[Any]) -> None:
+    async def session() -> None:
+        agent.agent_id, agent.user_id, agent.status = "agent_1", "user_1", Phase.DONE
+        agent.collected_fields, agent.execution_state = {"a": [1]}, {"step": 2}
+        agent.context = {"k": "v"}
+        agent.get_message_history()[:] = said
+        kept = CheckpointManager()
+        back = await kept.restore(await kept.save(agent))
+        names = ["agent_id", "user_id", "status", "collected_fields", "execution_state", "context"]
+        assert type(back) is type(agent)
+        assert [getattr(back, name) for name in names] == [getattr(agent, name) for name in names]
+        assert back.get_message_history() == said
+        assert not hasattr(back, "context_summary")  # it had none
+        back.get_message_history().append("more")
+        assert agent.get_message_history() == said
+
+    asyncio.run(session())
+
+
+class GivesCopies(Plain):
+    def get_message_history(self) -> list[Any]:
+        return list(self.said)
+
+
+class Dashed:
+    def to_dict(self) -> dict[str, Any]:
+        return {"text": "-"}
+
+
+class WithoutWay(Plain):
+    def __init__(self, agent_id: str, user_id: str, connection: Any) -> None:
+        super().__init__(agent_id, user_id)
+
+
+class OtherStatus(Plain):
+    def __init__(self, agent_id: str, user_id: str, status: "Phase") -> None:
+        super().__init__(agent_id, user_id)
+        self.status = status
+
+
+OtherStatus.__init__.__annotations__["status"] = "Phase"  # as of a module with future annotations
+
+
+REFUSED: list[tuple[Any, list[Any], str]] = [
+    (GivesCopies("a", "u"), ["hi"], "GivesCopies could not take its messages back; give it a"),
+    (Plain("a", "u"), [Dashed()], "could not take its messages back"),
+    (Plain("a", "u"), [Message("hi").to_dict()], "could not take its messages back"),
+    (
+        WithoutWay("a", "u", None),
+        [],
+        r"missing a required argument: 'connection'\); give it a class",
+    ),
+    (OtherStatus("a", "u", Phase.DONE), [], "could not be made again with its status"),
+]
+
+
+@pytest.mark.parametrize(("agent", "said", "why"), REFUSED)
+def test_an_agent_that_could_not_come_back_is_refused_when_it_is_saved(
+    agent: Any, said: list[Any], why: str
+) -> None:
+    async def session() -> None:
+        agent.said = said
+        kept = CheckpointManager()
+        with pytest.raises(Misuse, match=why):
+            await kept.save(agent)
+        assert await kept.list_by_user("u") == []
+        kept.agents.add(type(agent).__name__, lambda state: agent)  # then there is a way
+        assert await kept.restore(await kept.save(agent)) is agent
 
     asyncio.run(session())
 

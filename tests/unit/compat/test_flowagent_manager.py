@@ -162,6 +162,10 @@ def test_a_storage_without_the_optional_methods_says_so() -> None:
         run(manager.clear_user_history("a"))
     with pytest.raises(Misuse, match="clear_before"):
         run(manager.cleanup_old_checkpoints(30))
+    with pytest.raises(Misuse, match="OwnStorage cannot delete; give it a method clear_agent"):
+        run(manager.clear_agent_history("a"))
+    with pytest.raises(Misuse, match="name a user_id, or give it a method list_by_agent"):
+        run(manager.list_by_agent("a"))
 
 
 def test_a_storage_without_the_three_methods_cannot_be_made() -> None:
@@ -177,6 +181,10 @@ def test_odd_numbers_are_refused() -> None:
     manager = CheckpointManager()
     with pytest.raises(Misuse, match="limit is not negative"):
         run(manager.list_by_user("a", limit=-1))
+    with pytest.raises(Misuse, match="offset is not negative"):
+        run(manager.list_by_agent("a", offset=-1))
+    with pytest.raises(Misuse, match="an agent's id is a text"):
+        run(manager.list_by_agent(None))  # type: ignore[arg-type] # that is the test
     with pytest.raises(Misuse, match="max_age_days"):
         run(manager.cleanup_old_checkpoints(-1))
     assert run(manager.get("nobody")) is None

@@ -1,7 +1,9 @@
 """One suite for every storage of agents' checkpoints: ours, and one as users write it."""
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,9 @@ from hardsave.compat.flowagent import (
     InMemoryCheckpointStorage,
     SQLiteCheckpointStorage,
 )
+from hardsave.compat.flowagent.records import LIGHT
 from hardsave.compat.flowagent.shelf import Owners
-from hardsave.errors import Conflict, Misuse
+from hardsave.errors import Conflict, Misuse, NotFound
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -179,8 +182,101 @@ def test_a_light_listing_tells_checkpoints_apart_and_no_more(storage: Checkpoint
         (light,) = await manager.list_by_user("user_123")
         assert (light.id, light.status, light.timestamp) == (WHOLE.id, "RUNNING", WHOLE.timestamp)
         assert (light.agent_id, light.branch_label) == ("agent_1", "try")
-        assert (light.message_history, light.collected_fields) == ([], {})
+        assert light == (await manager.list_by_user("user_123"))[0]
         assert await manager.list_by_user("user_123", limit=5, offset=0, full=True) == [WHOLE]
+
+    run(session())
+
+
+def test_what_a_light_listing_left_out_is_an_error_that_names_the_way(
+    storage: CheckpointStorage,
+) -> None:
+    async def session() -> None:
+        manager = CheckpointManager(storage=storage)
+        await manager.save_checkpoint(WHOLE)
+        for (light,) in (
+            await manager.list_by_user("user_123"),
+            await manager.list_by_agent("agent_1", user_id="user_123"),
+            [copy.deepcopy((await manager.list_by_user("user_123"))[0])],
+        ):
+            left_out = [each.name for each in fields(light) if each.name not in LIGHT]
+            assert len(left_out) == 9
+            for name in left_out:
+                with pytest.raises(Misuse, match=rf"^{name} of .*{light.id}.*full=True"):
+                    getattr(light, name)
+                with pytest.raises(Misuse, match="full=True"):
+                    getattr(light, name, "else")
+                with pytest.raises(Misuse, match="full=True"):
+                    setattr(light, name, {})
+            for touched in (Checkpoint.to_dict, Checkpoint.check, asdict):
+                with pytest.raises(Misuse, match="full=True"):
+                    touched(light)
+            for one, other in ((light, WHOLE), (WHOLE, light)):
+                with pytest.raises(Misuse, match=r"to compare it with a whole one.*full=True"):
+                    assert one == other
+            with pytest.raises(Misuse, match="full=True"):
+                await manager.save_checkpoint(light)
+            assert light.id in repr(light)
+            assert "full=True" in repr(light)
+            assert "collected_fields" not in repr(light)
+            assert light.light() == light
+
+    run(session())
+
+
+# By agent
+
+
+async def of_two_agents(storage: CheckpointStorage) -> CheckpointManager:
+    """Each agent has two checkpoints of one user, and the first one of another user."""
+    manager = CheckpointManager(storage=storage)
+    for n, (user, agent) in enumerate([("a", "x"), ("a", "y"), ("b", "x"), ("a", "x"), ("a", "y")]):
+        await manager.save_checkpoint(replace(checkpoint(n, user), agent_id=agent))
+    return manager
+
+
+def test_an_agents_checkpoints_are_listed_newest_first_and_by_pages(
+    storage: CheckpointStorage,
+) -> None:
+    async def session() -> None:
+        manager = await of_two_agents(storage)
+        found = await manager.list_by_agent("x", user_id="a")
+        assert ids(found) == ["chk_a_3", "chk_a_0"]
+        assert ids(await manager.list_by_agent("x", 1, 1, user_id="a")) == ["chk_a_0"]
+        (whole,) = await manager.list_by_agent("x", limit=1, full=True, user_id="a")
+        assert whole == await manager.load("chk_a_3")
+        assert await manager.list_by_agent("nobody", user_id="a") == []
+
+    run(session())
+
+
+def test_an_agents_checkpoints_of_all_users_are_listed_and_cleared(make: Make) -> None:
+    async def session() -> None:
+        manager = await of_two_agents(make(100))
+        assert ids(await manager.list_by_agent("x")) == ["chk_a_3", "chk_b_2", "chk_a_0"]
+        assert ids(await manager.list_by_agent("x", 1, 1)) == ["chk_b_2"]
+        assert await manager.clear_agent_history("x", user_id="a") == 2
+        assert ids(await manager.list_by_agent("x")) == ["chk_b_2"]
+        assert await manager.clear_agent_history("x") == 1
+        assert await manager.clear_agent_history("x") == 0
+        assert ids(await manager.list_by_user("a")) == ["chk_a_4", "chk_a_1"]
+
+    run(session())
+
+
+def test_with_a_user_no_other_users_checkpoint_is_given(storage: CheckpointStorage) -> None:
+    async def session() -> None:
+        manager = await of_two_agents(storage)
+        assert await manager.load("chk_b_2", "a") is None
+        assert await manager.get("chk_b_2", user_id="a") is None
+        assert await manager.compare("chk_a_0", "chk_b_2", user_id="a") is None
+        with pytest.raises(NotFound, match="no checkpoint 'chk_b_2'"):
+            await manager.restore("chk_b_2", user_id="a")
+        found = await manager.load("chk_b_2", "b")
+        assert found is not None
+        assert found.user_id == "b"
+        assert await manager.load("chk_b_2") == found
+        assert ids(await manager.list_by_agent("x", user_id="b")) == ["chk_b_2"]
 
     run(session())
 

@@ -334,6 +334,9 @@ def test_an_agent_that_cannot_take_messages_back_says_so() -> None:
     class Mute(Plain):
         set_message_history = None  # type: ignore[assignment]
 
+        def get_message_history(self) -> list[Any]:
+            return [*super().get_message_history()]
+
     state = AgentState(agent_id="a", agent_type="Mute", user_id="", status="x", message_history=[1])
     with pytest.raises(Misuse, match="set_message_history"):
         put_back(Mute("a", ""), state)

@@ -21,6 +21,7 @@ import hardsave
 from hardsave.compat.ai_coder import AgentCheckpoint, CheckpointManager
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.runtime.scripted import Call, Fault, Reply, ScriptedModel
+from hardsave.server.tokens import TokenFile
 from hardsave.stores.base import Batch
 from hardsave.stores.ledger import TaskQuery, Work
 from hardsave.stores.registry import open_store
@@ -92,6 +93,46 @@ def site(tmp_path: Path) -> Iterator[Site]:
         made = Site(tmp_path, call, url)
         with made.ends:
             yield made
+
+
+# Whose jobs
+
+
+def test_a_token_leads_to_the_jobs_of_its_user_alone(site: Site) -> None:
+    tokens, now = TokenFile(site.folder / "tokens.json"), datetime.now(UTC)
+    secrets = {
+        user: tokens.add(user, store=site.url, user=user, scope="act", now=now, expires_at=None)[1]
+        for user in ("ada", "bob")
+    }
+    calls = {user: Client(site.call.port, secret) for user, secret in secrets.items()}
+    site.may_end.set()
+    for user in ("ada", "bob"):
+        with hardsave.open(site.url, user=user) as vault:
+            vault.jobs.add(f"of-{user}", "Fix the bug")
+            site.work(NOTE, BREAKS, vault=vault)
+    for user, other in (("ada", "bob"), ("bob", "ada")):
+        call = calls[user]
+        [listed] = call("GET", "checkpoints")[1]["checkpoints"]
+        assert listed["jobId"] == f"of-{user}"
+        assert call("GET", "checkpoints", f"of-{other}")[0] == 404
+        assert call("GET", "checkpoints", f"of-{other}", "can-resume")[1]["hasCheckpoint"] is False
+        assert call("POST", "checkpoints", f"of-{other}", "resume")[0] == 404
+        assert call("DELETE", "checkpoints", f"of-{other}")[0] == 404
+    assert site.call("GET", "checkpoints")[1]["total"] == 0
+    assert calls["ada"]("POST", "checkpoints", "of-ada", "resume")[0] == 200
+
+
+def test_a_token_that_may_only_read_changes_nothing(site: Site) -> None:
+    site.failed()
+    tokens, now = TokenFile(site.folder / "tokens.json"), datetime.now(UTC)
+    made = tokens.add("ci", store=site.url, user=None, scope="read", now=now, expires_at=None)
+    call = Client(site.call.port, made[1])
+    assert call("GET", "checkpoints", "fix", "can-resume")[1]["canResume"] is True
+    for method, *rest in (("POST", "resume"), ("DELETE",)):
+        status, told = call(method, "checkpoints", "fix", *rest)
+        assert (status, told.keys()) == (403, {"error", "message"})
+    assert call("POST", "webhook", body={})[0] == 403
+    assert site.vault.jobs.get("fix").can_resume
 
 
 # Every state
@@ -408,29 +449,22 @@ def test_what_changes_between_two_calls_ends_in_a_documented_answer(site: Site) 
         assert site.call("POST", "checkpoints", id, "resume")[0] == expected, told
 
 
-@pytest.mark.parametrize("id", ["..", "a/b?c#d", "a%2Fb", "ünïcode ✓", ".", "a+b&c=d"])
-def test_any_id_is_one_segment_and_leads_to_its_own_job(site: Site, id: str) -> None:
+def test_any_id_is_one_segment_and_leads_to_its_own_job(site: Site) -> None:
     site.may_end.set()
-    for name in (id, "b", "a"):
-        site.vault.jobs.add(name, "Fix the bug")
+    ids = ["..", "a/b?c#d", "a%2Fb", "ünïcode ✓", ".", "a+b&c=d"]
+    for id in [*ids, "a", "b"]:
+        site.vault.jobs.add(id, "Fix the bug")
     site.work(NOTE, BREAKS)
-    assert site.call("GET", "checkpoints", id)[1]["jobId"] == id
-    assert site.call("POST", "checkpoints", id, "resume")[1]["newJobId"] == f"{id}~2"
-    assert site.call("DELETE", "checkpoints", id)[1]["jobId"] == f"{id}~2"
-    assert {each["jobId"] for each in site.call("GET", "checkpoints")[1]["checkpoints"]} == {
-        "a",
-        "b",
-    }
+    for id in ids:
+        assert site.call("GET", "checkpoints", id)[1]["jobId"] == id
+        assert site.call("POST", "checkpoints", id, "resume")[1]["newJobId"] == f"{id}~2"
+        assert site.call("DELETE", "checkpoints", id)[1]["jobId"] == f"{id}~2"
+    left = site.call("GET", "checkpoints")[1]["checkpoints"]
+    assert {each["jobId"] for each in left} == {"a", "b"}
 
 
-@pytest.mark.parametrize("id", ["a:b", "@x", " x", "x" * 2000, "a\nb", "a\0b"])
-def test_an_id_that_no_job_can_have_is_refused_everywhere(site: Site, id: str) -> None:
-    answers = {
-        site.call("GET", "checkpoints", id)[0],
-        site.call("POST", "checkpoints", id, "resume")[0],
-        site.call("DELETE", "checkpoints", id)[0],
-    }
-    assert len(answers) == 1
-    assert answers <= {400, 404}
-    told = site.call("GET", "checkpoints", id, "can-resume")
-    assert told[0] in answers or told[1]["canResume"] is False
+def test_an_id_that_no_job_can_have_is_refused_everywhere(site: Site) -> None:
+    for id in ["a:b", "@x", " x", "x" * 2000, "a\nb", "a\0b"]:
+        asked = [("GET",), ("GET", "can-resume"), ("POST", "resume"), ("DELETE",)]
+        answers = {site.call(method, "checkpoints", id, *rest)[0] for method, *rest in asked}
+        assert answers == {400}, id

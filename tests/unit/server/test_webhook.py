@@ -60,17 +60,13 @@ def test_each_call_queues_a_job_of_its_own(site: Site) -> None:
     assert len(ids) == 3
 
 
-@pytest.mark.parametrize(
-    "spelling", ["{shop}/", "{shop}/../shop", "{shop}/./", "{link}", "/{shop}"]
-)
-def test_another_spelling_of_a_workspace_is_stored_as_the_servers_own(
-    site: Site, spelling: str
-) -> None:
+def test_another_spelling_of_a_workspace_is_stored_as_the_servers_own(site: Site) -> None:
     link = site.folder / "link"
     link.symlink_to(site.shop)
-    status, _ = site.submit(workspace=spelling.format(shop=site.shop, link=link))
-    assert status == 202
-    assert [job.spec.workspace for job in site.jobs] == [str(site.shop)]
+    shop = str(site.shop)
+    for spelling in (f"{shop}/", f"{shop}/../shop", f"{shop}/./", f"/{shop}", str(link)):
+        assert site.submit(workspace=spelling)[0] == 202
+    assert {job.spec.workspace for job in site.jobs} == {shop}
 
 
 def test_nothing_leads_out_of_the_list(site: Site) -> None:
@@ -102,23 +98,23 @@ def test_a_workspace_that_now_leads_elsewhere_is_refused(site: Site) -> None:
     assert site.jobs == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "status"),
-    [
-        ({"agent": "other"}, 403),
-        ({"agent": "coder "}, 403),
-        ({"agent": "os:system"}, 403),
-        *(({name: ...}, 400) for name in ("task", "agent", "workspace")),
-        *(({name: 7}, 400) for name in ("task", "agent", "workspace", "callback")),
-        *(({name: "x"}, 400) for name in ("model", "max_turns", "id", "on_success", "about")),
-        ({"callback": {"url": "file:///etc/passwd"}}, 400),
-        ({"callback": {"url": "http://"}}, 400),
-        ({"task": " \n"}, 400),
-    ],
-)
-def test_what_is_refused_queues_nothing(site: Site, changes: dict[str, Any], status: int) -> None:
-    known, told = site.submit(**changes)
-    assert (known, told.keys()) == (status, {"error", "message"})
+REFUSED: list[tuple[dict[str, Any], int]] = [
+    ({"agent": "other"}, 403),
+    ({"agent": "coder "}, 403),
+    ({"agent": "os:system"}, 403),
+    *(({name: ...}, 400) for name in ("task", "agent", "workspace")),
+    *(({name: 7}, 400) for name in ("task", "agent", "workspace", "callback")),
+    *(({name: "x"}, 400) for name in ("model", "max_turns", "id", "on_success", "about")),
+    ({"callback": {"url": "file:///etc/passwd"}}, 400),
+    ({"callback": {"url": "http://"}}, 400),
+    ({"task": " \n"}, 400),
+]
+
+
+def test_what_is_refused_queues_nothing(site: Site) -> None:
+    for changes, status in REFUSED:
+        known, told = site.submit(**changes)
+        assert (known, told.keys()) == (status, {"error", "message"}), changes
     assert site.jobs == []
 
 

@@ -55,9 +55,11 @@ class CheckpointManager:
         """Save an agent as it is now; the checkpoint's id.
 
         Its parent is the checkpoint that this agent was last saved to or restored from, or
-        the one that is named: then it is a branch, which may have a `label`.
+        the one that is named: then it is a branch, which may have a `label`. `Misuse` if the agent
+        could not be restored, with what its class needs for that.
         """
         state = captured(agent)
+        self.agents.check_restorable(agent)
         checkpoint = Checkpoint(
             id=f"chk_{uuid4().hex[:12]}",
             parent_checkpoint_id=self._latest.of(agent) if parent is None else parent,
@@ -71,15 +73,16 @@ class CheckpointManager:
         self.agents.meet(agent)
         return saved
 
-    async def restore(self, checkpoint_id: str) -> Any:
+    async def restore(self, checkpoint_id: str, *, user_id: str | None = None) -> Any:
         """The agent as it was, its id, history and status too. What it saves goes on from there.
 
         Its class is known by its name, or by the `agent_type` that it has, if it derives from
         `StandardAgent` and is defined by now, or if an agent of it was saved here; others are made
         known with `manager.agents.register(MyAgent)`. A name that two classes have has to be, too:
-        see `hardsave.runtime.registry` for the whole rule.
+        see `hardsave.runtime.registry` for the whole rule. With a `user_id` another user's
+        checkpoint is not found.
         """
-        checkpoint = await self.storage.load(checkpoint_id)
+        checkpoint = await self.load(checkpoint_id, user_id)
         if checkpoint is None:
             raise NotFound(f"there is no checkpoint {checkpoint_id!r}; see list_by_user()")
         agent: Any = self.agents.revived(_state(checkpoint))
@@ -106,22 +109,39 @@ class CheckpointManager:
         await self._tell("checkpoint_saved", checkpoint)
         return saved
 
-    async def load(self, checkpoint_id: str) -> Checkpoint | None:
-        """The whole record; None if there is none."""
-        return await self.storage.load(checkpoint_id)
+    async def load(self, checkpoint_id: str, user_id: str | None = None) -> Checkpoint | None:
+        """The whole record; None if there is none, or if it is not that of a `user_id`."""
+        found = await self.storage.load(checkpoint_id)
+        if found is None or (user_id is not None and found.user_id != user_id):
+            return None
+        return found
 
-    async def get(self, checkpoint_id: str) -> Checkpoint | None:
+    async def get(self, checkpoint_id: str, user_id: str | None = None) -> Checkpoint | None:
         """The same as `load`."""
-        return await self.load(checkpoint_id)
+        return await self.load(checkpoint_id, user_id)
 
     async def list_by_user(
         self, user_id: str, limit: int = 50, offset: int = 0, full: bool = False
     ) -> list[Checkpoint]:
-        """A user's checkpoints, newest first; without `full` only what tells them apart."""
+        """A user's checkpoints, newest first. Without `full` they have only what tells them apart,
+        and to touch another field is `Misuse`."""
         check_page(limit, offset)
         if full:
             return await self.storage.list_by_user(user_id, limit, offset)
         return await self.storage.list_light(user_id, limit, offset)
+
+    async def list_by_agent(
+        self,
+        agent_id: str,
+        limit: int = 50,
+        offset: int = 0,
+        full: bool = False,
+        *,
+        user_id: str | None = None,
+    ) -> list[Checkpoint]:
+        """The same of an agent: of all users, or of one."""
+        check_page(limit, offset)
+        return await self.storage.list_by_agent(agent_id, limit, offset, user_id=user_id, full=full)
 
     async def tree(self, user_id: str) -> Tree:
         """How a user's checkpoints follow from each other, without their contents."""
@@ -130,15 +150,22 @@ class CheckpointManager:
             found += page
         return Tree(found)
 
-    async def compare(self, checkpoint_id_1: str, checkpoint_id_2: str) -> Comparison | None:
-        """What changed from the first to the second; None if one of them is not there."""
-        old = await self.storage.load(checkpoint_id_1)
-        new = await self.storage.load(checkpoint_id_2)
+    async def compare(
+        self, checkpoint_id_1: str, checkpoint_id_2: str, *, user_id: str | None = None
+    ) -> Comparison | None:
+        """What changed from the first to the second; None if one of them is not there, or, with a
+        `user_id`, is another user's."""
+        old = await self.load(checkpoint_id_1, user_id)
+        new = await self.load(checkpoint_id_2, user_id)
         return None if old is None or new is None else compare(old, new)
 
     async def clear_user_history(self, user_id: str) -> int:
         """Delete all of a user's checkpoints. How many there were."""
         return await self.storage.clear_user(user_id)
+
+    async def clear_agent_history(self, agent_id: str, *, user_id: str | None = None) -> int:
+        """Delete all of an agent's checkpoints, of all users or of one. How many there were."""
+        return await self.storage.clear_agent(agent_id, user_id=user_id)
 
     async def cleanup_old_checkpoints(self, max_age_days: float) -> int:
         """Delete every user's checkpoints that are older. How many there were."""

@@ -77,7 +77,7 @@ class Checkpoint:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Checkpoint":
-        """The same of values that are nobody else's, as they are."""
+        """The same of values that only the caller has, as they are."""
         try:
             return cls(**{one.name: data[one.name] for one in fields(cls) if one.name in data})
         except TypeError as error:
@@ -85,7 +85,61 @@ class Checkpoint:
 
     def light(self) -> "Checkpoint":
         """The same without what a listing does not need."""
-        return type(self)(**{name: getattr(self, name) for name in LIGHT})
+        return LightCheckpoint(**{name: getattr(self, name) for name in LIGHT})
+
+
+class LightCheckpoint(Checkpoint):
+    """What a listing shows of a checkpoint. The rest was not read, and to touch it is `Misuse`: an
+    empty value would be taken for what was saved."""
+
+    def __init__(self, **shown: Any) -> None:
+        for name in LIGHT:
+            setattr(self, name, shown[name])
+        self.__post_init__()
+
+    def __eq__(self, other: object) -> bool:
+        """Two of a listing are equal if what they show is; of a whole one that is not known."""
+        if isinstance(other, LightCheckpoint):
+            return _shown(self) == _shown(other)
+        if isinstance(other, Checkpoint):
+            raise _not_read(self, "to compare it with a whole one, all")
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment] # as of any record that can be changed
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in LIGHT)
+        return f"{type(self).__name__}({shown}; the rest was not read: full=True)"
+
+
+class _NotRead:
+    """Stands where a field would be."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, light: LightCheckpoint | None, cls: type) -> Any:
+        if light is None:
+            return self
+        raise _not_read(light, self._name)
+
+    def __set__(self, light: LightCheckpoint, value: object) -> None:
+        raise _not_read(light, self._name)
+
+
+for _field in fields(Checkpoint):
+    if _field.name not in LIGHT:
+        setattr(LightCheckpoint, _field.name, _NotRead(_field.name))
+
+
+def _shown(light: LightCheckpoint) -> list[Any]:
+    return [getattr(light, name) for name in LIGHT]
+
+
+def _not_read(light: LightCheckpoint, what: str) -> Misuse:
+    return Misuse(
+        f"{what} of checkpoint {light.id!r} was not read: list with full=True, or load it by its id"
+    )
 
 
 _KINDS: tuple[tuple[type | UnionType, tuple[str, ...]], ...] = (
@@ -139,5 +193,5 @@ def _same(one: Any, other: Any) -> bool:
     """Equal in value and in type all the way down: `1 == True` is not enough."""
     try:
         return _CODEC.encode(one) == _CODEC.encode(other)
-    except Unstorable:  # somebody's own storage may hold what ours refuses
+    except Unstorable:  # a storage of one's own may hold what ours refuses
         return bool(one == other)

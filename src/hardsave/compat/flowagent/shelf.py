@@ -9,9 +9,10 @@ from blake3 import blake3
 
 import hardsave
 from hardsave.compat import foreign
-from hardsave.compat.flowagent.records import LIGHT, Checkpoint
+from hardsave.compat.flowagent.records import LIGHT, Checkpoint, LightCheckpoint
 from hardsave.compat.names import fitting
 from hardsave.timeline import names
+from hardsave.tuples import NamedTuple
 
 TIMELINE = "flowagent"
 _PAGE = 1_000
@@ -25,6 +26,17 @@ _log = logging.getLogger(__name__)
 def short(checkpoint_id: str) -> str:
     """The name that a checkpoint is saved under."""
     return fitting(checkpoint_id, names.check_checkpoint)
+
+
+class Of(NamedTuple):
+    """Whose checkpoints are meant: a user's, an agent's, or those of an agent that are a user's."""
+
+    user_id: str | None = None
+    agent_id: str | None = None
+
+    def is_meant(self, one: hardsave.Checkpoint) -> bool:
+        about = one.metadata
+        return all(each in (None, about[name]) for name, each in self._asdict().items())
 
 
 class Shelf:
@@ -71,18 +83,13 @@ class Shelf:
     def has(self, name: str) -> bool:
         return self._named(name) is not None
 
-    def page(self, user_id: str, limit: int, offset: int, *, full: bool) -> list[Checkpoint]:
-        """A user's, newest first."""
-        foreign.check(user_id, str, "a user's id")
-        check_page(limit, offset)
-        found = [one for one in self._shown() if one.metadata["user_id"] == user_id]
-        found.sort(key=lambda one: (one.metadata["timestamp"], one.seq), reverse=True)
-        return [(_whole if full else _light)(one) for one in found[offset : offset + limit]]
+    def find_all(self, of: Of) -> list[hardsave.Checkpoint]:
+        """Those of a user or an agent, in no order; `read` makes a page of them."""
+        return [one for one in self._shown() if of.is_meant(one)]
 
-    def clear(self, user_id: str) -> int:
-        """Delete what is a user's."""
-        foreign.check(user_id, str, "a user's id")
-        return self._delete(lambda one: bool(one.metadata["user_id"] == user_id))
+    def clear(self, of: Of) -> int:
+        """Delete those of a user or an agent."""
+        return self._delete(of.is_meant)
 
     def clear_before(self, moment: datetime) -> int:
         """Delete what is older."""
@@ -134,12 +141,20 @@ class Shelf:
         return count
 
 
+def read(
+    found: list[hardsave.Checkpoint], limit: int, offset: int, *, full: bool
+) -> list[Checkpoint]:
+    """A page of what was found, newest first."""
+    found.sort(key=lambda one: (one.metadata["timestamp"], one.seq), reverse=True)
+    return [(_whole if full else _light)(one) for one in found[offset : offset + limit]]
+
+
 def _whole(saved: hardsave.Checkpoint) -> Checkpoint:
     return Checkpoint.of(saved.read())
 
 
 def _light(saved: hardsave.Checkpoint) -> Checkpoint:
-    return Checkpoint.of(saved.metadata)
+    return LightCheckpoint.of(saved.metadata)
 
 
 def check_page(limit: int, offset: int) -> None:

@@ -1,7 +1,7 @@
 """Lines in a repository's own excludes file, so that git does not offer our files.
 
 The only thing that is ever written into `.git` without being asked for, and only when files
-of ours are put inside a project.
+of ours are put inside a project, which a user has asked for.
 """
 
 import os
@@ -16,7 +16,7 @@ from hardsave.workspace.filesystem.bounded_read import read_beneath
 from hardsave.workspace.git.git_directory import GitDirectory, opened
 
 _LIMIT = 16 << 20
-_SPECIAL = re.compile(r"[\\*?\[\]]| $")  # what a rule would not take as it is
+_SPECIAL = re.compile(r"[\\*?\[\]]| (?= *\Z)")  # what a rule would not take as it is
 _ESCAPED = r"\\\g<0>"
 
 
