@@ -35,7 +35,9 @@ class Submitted(Generic[T]):
         self._context = contextvars.copy_context()
         self._task: asyncio.Task[T] | None = None
         self._end: concurrent.futures.Future[T] = concurrent.futures.Future()
-        loop.call_soon_threadsafe(self._begin)
+
+    def begin(self) -> None:
+        self._loop.call_soon_threadsafe(self._begin)
 
     @property
     def is_over(self) -> bool:
@@ -58,13 +60,19 @@ class Submitted(Generic[T]):
         self._task.add_done_callback(self._ended)
 
     def _cancel(self) -> None:
-        assert self._task is not None  # it was begun first
-        self._task.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        else:  # interrupted before it was begun
+            self._coroutine.close()
+            self._end_cancelled()
+
+    def _end_cancelled(self) -> None:
+        self._end.cancel()
+        self._end.set_running_or_notify_cancel()  # wakes the threads that wait for it
 
     def _ended(self, task: "asyncio.Task[T]") -> None:
         if task.cancelled():
-            self._end.cancel()
-            self._end.set_running_or_notify_cancel()  # wakes those who wait for it
+            self._end_cancelled()
         elif (error := task.exception()) is not None:
             self._end.set_exception(error)
         else:
@@ -73,13 +81,16 @@ class Submitted(Generic[T]):
 
 def submit(coroutine: Coroutine[Any, Any, T]) -> Submitted[T]:
     """Let a coroutine run; any thread may wait for it."""
-    return Submitted(_host.running(), coroutine)
+    submitted = Submitted(_host.running(), coroutine)
+    submitted.begin()
+    return submitted
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """What a coroutine gives, as `asyncio.run` would."""
-    submitted = submit(coroutine)
+    submitted = Submitted(_host.running(), coroutine)
     try:
+        submitted.begin()  # inside: Ctrl-C may come right after it
         return submitted.result()
     except concurrent.futures.CancelledError:
         raise asyncio.CancelledError from None
