@@ -66,6 +66,9 @@ class Jobs:
     ) -> Page[Job]:
         return await self._pool.run(self._sync.find, state=state, limit=limit, after=after)
 
+    async def every(self) -> list[Job]:
+        return await self._pool.run(self._sync.every)
+
     async def health(self) -> JobHealth:
         return await self._pool.run(self._sync.health)
 

@@ -62,8 +62,8 @@ class Visitor:
 
     def log_in(self) -> None:
         self.page.goto(self.server.link)
-        self.page.get_by_role("button", name="Log in").click()
-        self.page.wait_for_url(self.server.url + "/")
+        self.click("Log in")
+        assert self.page.url == self.server.url + "/"
 
     def go(self, path: str) -> Response:
         found = self.page.goto(self.server.url + path)
@@ -72,7 +72,8 @@ class Visitor:
 
     def click(self, name: str, role: str = "button") -> None:
         found = self.page.get_by_role("link" if role == "link" else "button", name=name, exact=True)
-        found.click()
+        with self.page.expect_navigation():
+            found.click()
 
     @property
     def status(self) -> str:
@@ -182,7 +183,7 @@ def test_hostile_texts_are_shown_and_do_nothing(chromium: Browser, served: Serve
     with visiting(chromium, served, script=True) as visitor:
         for name in ("<script>alert(1)</script>", "..", "loud"):
             visitor.go("/")
-            visitor.page.get_by_role("link", name=name, exact=True).click()
+            visitor.click(name, "link")
             assert name in visitor.page.title()
             assert visitor.page.get_by_role("heading", level=1).inner_text() == name
             assert visitor.page.locator("main img, main script").count() == 0

@@ -176,9 +176,11 @@ def test_messages_come_in_pages_and_long_ones_whole_on_their_own(
 def test_what_agents_and_callers_wrote_is_text(vault: hardsave.Vault) -> None:
     id = "<script>alert(1)</script>"
     vault.jobs.add(id, HOSTILE * 700, about={"note": HOSTILE})
+    vault.jobs.add("short", HOSTILE)
     plain, browser = Browser(vault).get("/", state="queued"), Browser(vault)
     for page in (
         plain,
+        browser.get("/jobs", id="short"),
         browser.get("/jobs", id=id),
         browser.get("/jobs", id=id, full="1"),
         browser.get("/delete", id=id),
@@ -241,6 +243,26 @@ def test_an_act_on_a_job_that_has_moved_on_is_not_done(vault: hardsave.Vault) ->
         assert "has moved on since" in Reader(answer.body).text
     assert vault.tasks.happened() == before
     assert jobs.get("fix").id == "fix~2"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "asks~2"},
+        {"state": "active"},
+        {"attempts": 7},
+        {"checkpoint": "chk_other"},
+        {"question": "may it call rm?"},
+        {"question": None},
+    ],
+    ids=str,
+)
+def test_all_that_decides_over_an_act_is_in_the_stamp(
+    worked: hardsave.Vault, change: dict[str, Any]
+) -> None:
+    job = worked.jobs.get("asks")
+    assert views.stamp(job) == views.stamp(worked.jobs.get("asks"))
+    assert views.stamp(job.replace(**change)) != views.stamp(job)
 
 
 def test_a_form_without_what_was_seen_does_nothing(vault: hardsave.Vault) -> None:

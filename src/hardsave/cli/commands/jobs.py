@@ -12,7 +12,6 @@ from hardsave.cli.render import job_lines, json_data, wording
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
-from hardsave.page import every as every_item
 from hardsave.timeline import messages
 
 if TYPE_CHECKING:
@@ -20,15 +19,9 @@ if TYPE_CHECKING:
 
     from hardsave import Job, Jobs
 
-_PAGE = 500
-
 
 def _jobs(session: Session) -> "Jobs":
     return session.vault.jobs
-
-
-def _every(session: Session) -> "Iterator[Job]":
-    return every_item(lambda after: session.vault.jobs.find(limit=_PAGE, after=after))
 
 
 @command(
@@ -50,7 +43,7 @@ def list_(session: Session, every: bool, in_numbers: bool) -> None:
             lambda: health, lambda: [f"{name}: {number}" for name, number in health.items()]
         )
         return
-    found = [job for job in _every(session) if every or job.is_open]
+    found = [job for job in _jobs(session).every() if every or job.is_open]
     session.out.result(
         lambda: [job_lines.as_data(job) for job in found],
         lambda: job_lines.rows(found, session.now),

@@ -171,12 +171,10 @@ class Jobs:
         self, *, state: JobState | None = None, limit: int = 50, after: str | None = None
     ) -> Page[Job]:
         """A page of jobs, those that moved last first. `after` is the `next` of the page before."""
-        check_limit(limit)
-        jobs = self._every() if after is None else _behind(self._every(), after)
-        chosen = [job for job in jobs if state in (None, job.state)]
-        return Page(chosen[:limit], _cursor(chosen[limit - 1]) if len(chosen) > limit else None)
+        return page_of(self.every(), state=state, limit=limit, after=after)
 
-    def _every(self) -> list[Job]:
+    def every(self) -> list[Job]:
+        """All jobs, those that moved last first."""
         self._recover()
         workers = self._workers()
         jobs = [self._judged(*self._places(JobId(name)), workers) for name in self._lineages()]
@@ -184,7 +182,7 @@ class Jobs:
 
     def health(self) -> JobHealth:
         """How many are in which state, which are stale, and which are about to run out of turns."""
-        return states.health(self._every(), self._now())
+        return states.health(self.every(), self._now())
 
     # Going on
 
@@ -282,7 +280,7 @@ class Jobs:
 
     def clean(self) -> list[str]:
         """Delete what was saved of jobs whose time has passed; their ids."""
-        late = [job for job in self._every() if self._is_late(job)]
+        late = [job for job in self.every() if self._is_late(job)]
         for job in late:
             self._let_go(job)
         return [job.id for job in late]
@@ -369,6 +367,14 @@ def cancel_purge(tasks: Tasks, id: str) -> None:
 
 
 # Pages: the cursor is where its last job stood, so that one that moves meanwhile moves no page
+
+
+def page_of(jobs: list[Job], *, state: JobState | None, limit: int, after: str | None) -> Page[Job]:
+    """A page of what `every` gave."""
+    check_limit(limit)
+    rest = jobs if after is None else _behind(jobs, after)
+    chosen = [job for job in rest if state in (None, job.state)]
+    return Page(chosen[:limit], _cursor(chosen[limit - 1]) if len(chosen) > limit else None)
 
 
 def _order(job: Job) -> tuple[bool, datetime | None, str]:
