@@ -14,6 +14,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pydantic_ai import Agent, CallToolsNode
@@ -49,7 +50,7 @@ from hardsave.runtime.loop.retrying import RETRY, Patience, Sleep
 from hardsave.tasks.retry import Retry
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint
-from hardsave.vault.line import Timeline
+from hardsave.vault.line import Timeline, is_strict
 from hardsave.vault.workspace import Workspace
 
 Out = TypeVar("Out")
@@ -122,7 +123,9 @@ async def run(
     if opened.resumed and workspace is not None:
         await asyncio.to_thread(_bring_back, line, workspace, restore)
     choice = chosen(model, models or {}, agent.model, asked=began.asked, answered=began.model)
-    record = Record(line, workspace, replace(began, asked=choice.name), is_kept=opened.is_kept)
+    asked = replace(began, asked=choice.name)
+    strict = partial(is_strict, line)
+    record = Record(line, workspace, asked, is_kept=opened.is_kept, is_strict=strict)
     words = approvals if opened.is_waiting and approvals else {}
     keeping = Keeping(record, unknown, Patience(retry, sleep), dict(words), _secretless(opened))
     arguments = {
