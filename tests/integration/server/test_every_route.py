@@ -199,5 +199,5 @@ def test_malformed_bodies_are_refused_and_write_nothing(site: Site) -> None:
 
 @pytest.mark.parametrize("cookie", ["", "x=1", "hardsave=1; hardsave=2", "\xff=;;=", "a" * 5_000])
 def test_a_strange_cookie_is_none(site: Site, cookie: str) -> None:
-    headers = {"cookie": cookie.encode("latin-1")}
+    headers = {b"cookie": cookie.encode("latin-1")}
     assert site.client.get("/", headers=headers).status_code == 401
