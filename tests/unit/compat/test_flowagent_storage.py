@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import subprocess
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -282,6 +283,19 @@ def test_with_a_user_no_other_users_checkpoint_is_given(storage: CheckpointStora
 
 
 # Ours
+
+
+def test_a_file_in_a_repository_is_kept_out_of_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["git", "init", "-q"], check=True)
+    Path("checkpoints.py").touch()
+    storage = SQLiteCheckpointStorage(db_path="checkpoints.db")
+    run(fill(storage, 2))
+    status = subprocess.run(["git", "status", "--porcelain"], capture_output=True, check=True)
+    assert status.stdout == b"?? checkpoints.py\n"
+    run(storage.close())
 
 
 def test_at_the_limit_the_oldest_go(make: Make) -> None:
