@@ -7,7 +7,11 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 DOCS = ROOT / "docs"
-PAGES = [README, CONTRIBUTING, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+SKILL = ROOT / "src" / "hardsave" / "agents" / "skill"
+PAGES = [
+    *(README, CONTRIBUTING, ROOT / "CHANGELOG.md"),
+    *(*sorted(DOCS.rglob("*.md")), *sorted(SKILL.rglob("*.md"))),
+]
 
 _FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (?P<title>.+)$", re.MULTILINE)

@@ -9,24 +9,30 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from hardsave.agents import interpreter, settings
-from hardsave.agents.spec import COMMAND_MARK, AgentSpec
+from hardsave.agents.spec import MARK, AgentSpec
 from hardsave.errors import Conflict, HardsaveError
 from hardsave.tuples import NamedTuple
 
 _LOADS = "import hardsave.daemon.hook"
 _ANSWER_SECONDS = 10
+_SKILL = "hardsave"
+_SKILL_FILES = Path(__file__).parent / "skill"
+_SKILL_PROGRAM = "`python -m hardsave`"  # in its text: what is typed where ours is not on PATH
+
+Part: TypeAlias = Literal["hooks", "command", "skill"]
 
 
 class Change(NamedTuple):
-    """What would become of a file of settings."""
+    """What would become of a file of settings, or of one of ours."""
 
     agent: AgentSpec
     path: Path
     before: bytes | None  # None: there is none yet
     after: bytes | None  # None: there is none any more
-    is_command: bool = False  # a command inside of the agent; else its hooks
+    part: Part = "hooks"  # of what is installed
 
     def __bool__(self) -> bool:
         return (self.before or b"") != (self.after or b"")
@@ -92,12 +98,7 @@ def plan_command(agent: AgentSpec, environment: Mapping[str, str], *, undo: bool
     path = command_file(agent, environment)
     if path is None:
         return None
-    before = _bytes(path)
-    if before is not None and not _is_our_command(before):
-        return Change(agent, path, before, before, is_command=True)
-    python = [sys.executable, *interpreter.options(os.environ)]
-    text = agent.command_text(shlex.join([*python, "-m", "hardsave", "rewind"]))
-    return Change(agent, path, before, None if undo else text.encode(), is_command=True)
+    return _plan_file(agent, path, agent.command_text(_program_typed("rewind")), "command", undo)
 
 
 def command_file(agent: AgentSpec, environment: Mapping[str, str]) -> Path | None:
@@ -107,13 +108,59 @@ def command_file(agent: AgentSpec, environment: Mapping[str, str]) -> Path | Non
     return agent.home(environment) / agent.command_file
 
 
-def _is_our_command(data: bytes) -> bool:
-    return COMMAND_MARK.encode() in data.splitlines()
+def plan_skill(
+    agent: AgentSpec, environment: Mapping[str, str], *, wanted: bool, undo: bool = False
+) -> list[Change]:
+    """What would become of the files of our skill, `SKILL.md` last. One that is there is renewed,
+    also if it is not `wanted` now; a skill of that name that is not ours stays as it is."""
+    folder = skill_folder(agent, environment)
+    if folder is None:
+        return []
+    files = {folder / name: text for name, text in skill_files().items()}
+    changes = [_plan_file(agent, path, text, "skill", undo) for path, text in files.items()]
+    if is_foreign(changes[-1]):
+        return changes[-1:] if wanted else []
+    is_there = any(each.before is not None and not is_foreign(each) for each in changes)
+    return changes if wanted or is_there else []
+
+
+def skill_folder(agent: AgentSpec, environment: Mapping[str, str]) -> Path | None:
+    """Where it is, or would be; None if the agent reads none, or has never been here."""
+    if not agent.skills_folder or settings_file(agent, environment, None) is None:
+        return None
+    return agent.home(environment) / agent.skills_folder / _SKILL
+
+
+def skill_files() -> dict[str, str]:
+    """The files of our skill, as they are installed, by their paths; `SKILL.md` last."""
+    paths = sorted(_SKILL_FILES.rglob("*.md"), key=lambda path: -len(path.parts))
+    typed = f"`{_program_typed()}`"
+    return {
+        str(path.relative_to(_SKILL_FILES)): path.read_text("utf-8").replace(_SKILL_PROGRAM, typed)
+        for path in paths
+    }
+
+
+def _program_typed(*words: str) -> str:
+    return shlex.join([sys.executable, *interpreter.options(os.environ), "-m", "hardsave", *words])
+
+
+def _plan_file(agent: AgentSpec, path: Path, text: str, part: Part, undo: bool) -> Change:
+    """What would become of a file that is all ours; one that is not stays as it is."""
+    before = _bytes(path)
+    if before is not None and not _is_ours(before):
+        return Change(agent, path, before, before, part)
+    return Change(agent, path, before, None if undo else text.encode(), part)
+
+
+def _is_ours(data: bytes) -> bool:
+    return any(line.strip(b"#<!-> \r") == MARK.encode() for line in data.splitlines())
 
 
 def is_foreign(change: Change) -> bool:
-    """Whether the file of our command is another's."""
-    return change.is_command and change.before is not None and not _is_our_command(change.before)
+    """Whether a file that would be ours is another's."""
+    is_file = change.part != "hooks" and change.before is not None
+    return is_file and not _is_ours(change.before or b"")
 
 
 def apply(change: Change) -> None:
@@ -121,9 +168,8 @@ def apply(change: Change) -> None:
     if change.after is None:
         _check(change)
         change.path.unlink()
-        if change.is_command:
-            with suppress(OSError):  # others have theirs there, too
-                change.path.parent.rmdir()
+        if change.part != "hooks":
+            _remove_empty_folders(change)
         return
     import tempfile  # which only `init` needs
 
@@ -142,6 +188,16 @@ def apply(change: Change) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(name)
+
+
+def _remove_empty_folders(change: Change) -> None:
+    """From the file's own up to that of its agent, as far as nothing else is in them."""
+    home = change.agent.home(os.environ)
+    with suppress(OSError):  # others have theirs there, too
+        for folder in change.path.parents:
+            if folder == home:
+                break
+            folder.rmdir()
 
 
 def _check(change: Change) -> None:

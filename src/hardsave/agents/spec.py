@@ -46,8 +46,10 @@ _LAUNCHERS = frozenset({"bash", "bun", "dash", "deno", "node", "sh", "zsh"})
 
 Line: TypeAlias = Mapping[str, Any]  # as it was parsed
 
-COMMAND_MARK = "# Made by 'hardsave init', which also renews and removes it"
-"""By which a file is known as ours."""
+MARK = "Made by 'hardsave init', which also renews and removes it"
+"""The comment by which a file is known as ours, alone on its line."""
+COMMAND_MARK = f"# {MARK}"
+"""The same where YAML is read."""
 
 UNSAVED = (
     "No result: the session was taken back to a moment when this call was under way or its result "
@@ -239,6 +241,9 @@ class AgentSpec(ABC):
         """What stands in that file, with a line that is `COMMAND_MARK`; `rewind` is the command
         that takes a shell back."""
         return ""
+
+    skills_folder: ClassVar[str | None] = None
+    """The folder in its own that it reads skills from; None if it reads none."""
 
     # Calls of its tools
 

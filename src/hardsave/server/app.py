@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 _OPEN = Caller("", None, "read")  # the caller of a route that is open
+_LONGEST_LOGGED = 200  # characters of a path
 _BODY_SECONDS = 20  # that a body may take to arrive
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -73,10 +74,9 @@ class App:
         id = secrets.token_hex(8)
         try:
             answer, caller = await self._answer(request, seen, found, id)
-            response = _response(answer, id)
         except ClientDisconnect:
             return
-        await response(scope, receive, send)
+        await _response(answer, id)(scope, receive, send)
         _log_access(seen, answer, caller, id, time.monotonic() - began)
 
     async def _answer(
@@ -92,6 +92,8 @@ class App:
             answer = await self._handled(request, found, caller or _OPEN, body, id)
         except ClientDisconnect:
             raise
+        except asyncio.CancelledError:  # the server stops, and has waited for long enough
+            answer = self._refused(errors.stopping(), seen, found, id)
         except Exception as error:  # noqa: BLE001 # each is answered, and a fault is logged
             answer = self._refused(error, seen, found, id)
         return answer, "" if caller is None else caller.name
@@ -206,7 +208,7 @@ def _log_access(seen: Seen, answer: Answer, caller: str, id: str, seconds: float
         "%s %s %s %s %.0f ms %s",
         seen.peer,
         seen.method,
-        seen.raw_path,
+        seen.raw_path[:_LONGEST_LOGGED],
         answer.status,
         seconds * 1_000,
         f"{caller or '-'} {id}",

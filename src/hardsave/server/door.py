@@ -150,7 +150,7 @@ def check_body(seen: Seen, found: Found) -> None:
     length = seen.header("content-length")
     if "transfer-encoding" not in seen.headers and (length is None or set(length) <= {"0"}):
         return
-    if seen.method in ("GET", "HEAD", "OPTIONS"):
+    if seen.method in ("GET", "HEAD", "OPTIONS", "DELETE"):
         raise Refused(400, "body", f"a {seen.method} has no body; leave it out")
     if length is not None and (len(length) > 15 or int(length) > MAX_REQUEST_BYTES):
         raise too_large()

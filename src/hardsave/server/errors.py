@@ -65,6 +65,10 @@ def busy() -> Refused:
     )
 
 
+def stopping() -> Refused:
+    return Refused(503, "stopping", "the server stops; look whether this was done, and repeat it")
+
+
 def answer(refused: Refused, route: Route | None, request_id: str, *, as_page: bool) -> Answer:
     """The answer to a request that is refused, in the form of its route."""
     detail = str(refused)

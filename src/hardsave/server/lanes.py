@@ -24,8 +24,8 @@ class Lane:
         at work until the call has ended."""
         if self._taken >= self._most:
             raise busy()
-        self._taken += 1
         running = asyncio.wrap_future(self._crew.submit(call))
+        self._taken += 1
         running.add_done_callback(self._ended)
         return await asyncio.shield(running)
 

@@ -72,7 +72,3 @@ class Logins:
         with self._mutex:
             found = self._sessions.get(hashed(id))
         return found if found is not None and self._clock() < found.ends else None
-
-    def leave(self, id: str) -> None:
-        with self._mutex:
-            self._sessions.pop(hashed(id), None)

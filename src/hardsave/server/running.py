@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import uvicorn
 
@@ -21,6 +22,7 @@ from hardsave.server.vaults import Vaults
 from hardsave.tuples import NamedTuple
 
 _CONNECTIONS = 256  # at once; more are answered with 503
+_EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 # and one to reach it at
 _FIRST_SECONDS = 10.0  # that the first request may take
 
 
@@ -50,7 +52,8 @@ def check(serving: Serving, tokens: LiveTokens) -> None:
             f"--open-loopback lets callers in without a token, and {serving.host} can be reached "
             "from other machines; leave one of the two out"
         )
-    if not tokens.now():
+    now = datetime.now(UTC)
+    if all(each.is_expired(now) for each in tokens.now()):
         raise Misuse(
             f"{serving.host} can be reached from other machines, and there is no token for this "
             "store; make one with 'hardsave token add NAME', or leave --host out"
@@ -71,11 +74,11 @@ def serve(
     with vaults.of(None):
         pass  # a store that cannot be opened is told before the address is taken
     listening = _listening(serving.host, serving.port)
-    name, port = _named(serving.host), listening.getsockname()[1]
+    port = listening.getsockname()[1]
     access.logins.cookie = f"hardsave-{port}"  # cookies know no ports: two servers share a host
     app = App(vaults, access, names=_names(serving.host), allowed=serving.allowed)
     server = uvicorn.Server(_config(app))
-    url = f"http://{name}:{port}"
+    url = f"http://{_named(_EVERY_ADDRESS.get(serving.host, serving.host))}:{port}"
     ready = Ready(url, own, f"{url}/login?key={access.logins.new_key()}")
     first = threading.Thread(
         target=_announce, args=(server, listening, ready, on_ready), daemon=True
@@ -143,7 +146,7 @@ def _announce(
     on_ready: Callable[[Ready], None],
 ) -> None:
     address = listening.getsockname()
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0])  # noqa: S104
+    host = _EVERY_ADDRESS.get(address[0], address[0])
     try:
         connection = http.client.HTTPConnection(host, address[1], timeout=_FIRST_SECONDS)
         connection.request("GET", "/healthz")

@@ -71,8 +71,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
 Start = Callable[..., Server]
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+@contextmanager
+def starting(tmp_path: Path) -> Iterator[Start]:
     """Starts servers over one store; they are stopped at the end."""
     folder = tmp_path / "project"
     folder.mkdir()
@@ -96,6 +96,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
             stack.callback(process.kill)
             return Server(process, folder, store)
 
+        yield started
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    with starting(tmp_path) as started:
         yield started
 
 

@@ -3,9 +3,10 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.integration.server.conftest import HARDSAVE, LIMIT, Server, Start, en
 from tests.unit.runtime.listener import Listener, listening
 
 AGENTS = """
+import time
 from pathlib import Path
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
@@ -34,6 +36,8 @@ agent = Agent(FunctionModel(say, model_name="scripted"))
 
 @agent.tool_plain
 def note() -> str:
+    while Path("slow").exists():
+        time.sleep(0.05)
     return "noted"
 
 AGENTS = {"coder": agent}
@@ -74,6 +78,13 @@ class Curl:
         body, _, status = ran.stdout.rpartition("\n")
         return int(status), json.loads(body)
 
+    def wait(self, job: str, wanted: Callable[[Any], bool]) -> None:
+        """Until `can-resume` tells so."""
+        end = time.monotonic() + LIMIT
+        while not wanted(told := self(CAN_RESUME, job=job)[1]):
+            assert time.monotonic() < end, told
+            time.sleep(0.1)
+
 
 @pytest.fixture
 def curl(start: Start) -> Curl:
@@ -85,8 +96,8 @@ def curl(start: Start) -> Curl:
 
 
 @contextmanager
-def worker(server: Server, tmp_path: Path) -> Iterator[None]:
-    """A real worker, for as long as the block takes; it ends well."""
+def worker(server: Server, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A real worker, for as long as the block takes; it ends well, or was killed."""
     with open(tmp_path / "worker", "w") as said:
         command = [*HARDSAVE, "worker", "--agents", "agents.py:AGENTS", "--store", server.store]
         process = subprocess.Popen(
@@ -98,11 +109,11 @@ def worker(server: Server, tmp_path: Path) -> Iterator[None]:
             stderr=said,
         )
         try:
-            yield
+            yield process
         finally:
             process.terminate()
             code = process.wait(LIMIT)
-    assert code == 0, (tmp_path / "worker").read_text()
+    assert code in (0, -signal.SIGKILL), (tmp_path / "worker").read_text()
 
 
 def heard(listener: Listener, count: int) -> list[dict[str, Any]]:
@@ -154,6 +165,24 @@ def test_a_job_is_queued_fails_and_is_resumed_with_the_documents_commands(
         assert curl(LIST) == (200, {"total": 0, "checkpoints": []})
         assert curl(RESUME, job=id)[0] == 400
         assert curl(DELETE, job=id)[0] == 404
+
+
+def test_a_job_whose_worker_was_killed_is_resumed_by_another(curl: Curl, tmp_path: Path) -> None:
+    slow, submitted = (
+        curl.server.folder / "slow",
+        WEBHOOK.replace(', "callback": {"url": "URL"}', ""),
+    )
+    slow.touch()
+    with worker(curl.server, tmp_path) as killed:
+        id = curl(submitted, WORKSPACE=str(curl.server.folder))[1]["jobId"]
+        curl.wait(id, lambda told: told["jobStatus"] == "active" and told["hasCheckpoint"])
+        assert curl(RESUME, job=id)[0] == 400
+        killed.kill()
+    curl.wait(id, lambda told: told["canResume"])
+    slow.unlink()
+    assert curl(RESUME_WITHOUT_A_BODY, job=id)[0] == 200
+    with worker(curl.server, tmp_path):
+        curl.wait(id, lambda told: told["jobStatus"] == "completed")
 
 
 def test_a_receiver_that_is_not_there_fails_no_job(curl: Curl, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hardsave.agents import settings as settings_of_agents
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex import hooks as codex_hooks
 from hardsave.agents.codex.spec import CODEX
+from hardsave.agents.spec import MARK
 from hardsave.cli.doctor import findings
 from hardsave.cli.errors import Exit
 from hardsave.daemon import save, spool
@@ -66,6 +67,78 @@ def test_a_command_that_is_not_ours_is_left_as_it_is(run: Run, settings: Path) -
         ran = run("init", "--yes", *undo)
         assert f"left as it is, because it is not ours: {command}" in ran.out
         assert command.read_text() == "mine\n"
+
+
+def test_a_skill_is_installed_if_it_is_asked_for_renewed_and_removed(
+    run: Run, settings: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "codex").mkdir()
+    folders = [home / "skills" / "hardsave" for home in (settings.parent, tmp_path / "codex")]
+    run("init", "--yes")
+    assert not any(folder.exists() for folder in folders)
+    shown = run("init", "--skill")
+    assert (shown.code, folders[0].exists()) == (Exit.USAGE, False)
+    assert f"new: {folders[0] / 'SKILL.md'}" in shown.err
+
+    assert f"the skill is installed: {folders[1] / 'SKILL.md'}" in run("init", "--skill", "-y").out
+    wanted = ["SKILL.md", "references/commands.md", "references/python.md"]
+    for folder in folders:
+        found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.md"))
+        assert found == [*wanted, "references/recovery.md"]
+        assert f"type `{shlex.quote(sys.executable)} " in (folder / "SKILL.md").read_text()
+    assert "the skill is there already" in run("init", "--skill").out
+
+    (page := folders[0] / "references" / "commands.md").write_text(f"<!-- {MARK} -->\nold\n")
+    told = {each["what"]: each["message"] for each in run("doctor", "--json").data}
+    assert told["Claude Code"].startswith("our skill inside of it is of another hardsave")
+    changed = [each for each in run("init", "--yes", "--json").data if each["changed"]]
+    assert [(each["part"], each["path"]) for each in changed] == [("skill", str(page))]
+    assert "before-refactor" in page.read_text()
+
+    assert f"the skill is removed: {folders[0] / 'SKILL.md'}" in run("init", "--undo", "-y").out
+    assert not list(settings.parent.iterdir())
+    assert not list((tmp_path / "codex").iterdir())
+
+
+def test_a_skill_and_pages_of_it_that_are_not_ours_are_left_as_they_are(
+    run: Run, settings: Path
+) -> None:
+    folder = settings.parent / "skills" / "hardsave"
+    (page := folder / "references" / "commands.md").parent.mkdir(parents=True)
+    page.write_text("mine\n")
+    run("init", "--skill", "--yes")
+    assert "name: hardsave" in (folder / "SKILL.md").read_text()
+    run("init", "--undo", "--yes")
+    assert [path for path in folder.rglob("*") if path.is_file()] == [page]
+    assert page.read_text() == "mine\n"
+
+    (folder / "SKILL.md").write_text("name: hardsave\n")
+    ran = run("init", "--skill", "--yes")
+    assert f"left as it is, because it is not ours: {folder / 'SKILL.md'}" in ran.out
+    assert not (folder / "references" / "python.md").exists()
+    assert (folder / "SKILL.md").read_text() == "name: hardsave\n"
+
+
+def test_an_install_of_a_skill_that_was_cut_short_is_removed_or_ended(
+    run: Run, settings: Path
+) -> None:
+    run("init", "--skill", "--yes")
+    (main := settings.parent / "skills" / "hardsave" / "SKILL.md").unlink()
+    run("init", "--yes")
+    assert main.exists()
+    main.unlink()
+    run("init", "--undo", "--yes")
+    assert not main.parent.exists()
+
+
+@pytest.mark.parametrize("beside", ["--project", "--undo"])
+def test_a_skill_is_of_a_user_and_removed_with_the_rest(
+    beside: str, run: Run, settings: Path
+) -> None:
+    ran = run("init", "--skill", beside, "--yes")
+    assert ran.code == Exit.USAGE
+    assert f"--skill means nothing beside {beside}" in ran.err
+    assert not list(settings.parent.iterdir())
 
 
 def test_settings_that_init_has_made_go_with_its_hooks(run: Run, settings: Path) -> None:

@@ -22,7 +22,7 @@ from hardsave.compat.code_agent import (
     TaskState,
 )
 from hardsave.config import trust
-from hardsave.errors import Corrupt, Unstorable
+from hardsave.errors import Corrupt, Misuse, Unstorable
 
 ROOT = Path(__file__).parents[3]
 Open = Callable[..., CheckpointManager]
@@ -322,8 +322,13 @@ def test_an_unclean_stop_is_told_also_if_nothing_was_under_way(open_manager: Ope
     manager = open_manager()
     manager.mark_server_start("one")
     manager.mark_server_stop(clean=False)
-    manager.mark_server_start("two")
     assert not manager.get_recovery_info()["was_clean_shutdown"]
+    manager.mark_server_start("two")
+    info = manager.get_recovery_info()
+    assert (info["was_clean_start"], info["was_clean_shutdown"]) == (False, False)
+    manager.mark_server_stop()
+    manager.mark_server_start("three")
+    assert manager.get_recovery_info()["was_clean_start"]
 
 
 def test_each_try_may_have_an_id_of_its_own(open_manager: Open) -> None:
@@ -699,10 +704,24 @@ def test_records_can_be_read_as_mappings(open_manager: Open) -> None:
     assert datetime.fromisoformat(task["start_time"]) == task.start_time
     assert dict(task) == task.to_dict() == {**task}
     assert len(task) == len(list(task)) == len(task.keys())
-    with pytest.raises(TypeError):
-        task["state"] = "pending"  # type: ignore[index] # that is the test
     with pytest.raises(KeyError):
         task["nothing"]
+
+
+def test_what_is_set_in_a_record_stays_in_that_copy(open_manager: Open) -> None:
+    manager = open_manager()
+    manager.start_task("do it", "t")
+    manager.mark_task_failed("t", "no")
+    task = manager._find_task("t")
+    assert task is not None
+    task["state"] = "pending"
+    task["start_time"] = "2026-01-01T00:00:00+00:00"
+    assert (task.state, task["start_time"]) == (TaskState.PENDING, "2026-01-01T00:00:00+00:00")
+    for key, value in (("state", "odd"), ("start_time", 5), ("nothing", 1)):
+        with pytest.raises((KeyError, ValueError, Misuse)):
+            task[key] = value
+    assert [each["state"] for each in manager.get_failed_tasks()] == ["failed"]
+    assert manager.mark_task_start("t")
 
 
 def test_the_server_s_look_for_a_crash_reads_and_resets(
@@ -727,7 +746,7 @@ def test_the_server_s_look_for_a_crash_reads_and_resets(
         ("t3", "pending", 0),
     ]
     manager.mark_server_start("session-2")
-    assert not manager.get_recovery_info()["was_clean_shutdown"]
+    assert not manager.get_recovery_info()["was_clean_start"]
     assert "Recovered after a crash" in (tmp_path / "status.md").read_text()
     assert manager.mark_task_start("t2")
     assert manager.should_retry_task("t2", max_attempts=3)

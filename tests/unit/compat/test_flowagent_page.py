@@ -1,18 +1,19 @@
 """The code of FlowAgent's page on checkpoints, as it is printed there but for its imports."""
 
-import ast
 import asyncio
-import inspect
 import subprocess
 import sys
 import textwrap
+from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hardsave
-from hardsave.compat.flowagent import Message, StandardAgent, WorkflowExecutor
+from hardsave.compat.flowagent import Checkpoint, Message, StandardAgent, WorkflowExecutor
+from tests.unit.compat.reader import Reader
 
 QUICK_START = """
 from hardsave.compat.flowagent import CheckpointManager, InMemoryCheckpointStorage
@@ -26,6 +27,12 @@ checkpoint_id = await checkpoint_mgr.save(agent)
 
 # Later: restore agent
 restored_agent = await checkpoint_mgr.restore(checkpoint_id)
+"""
+
+IN_MEMORY = """
+from hardsave.compat.flowagent import InMemoryCheckpointStorage
+
+storage = InMemoryCheckpointStorage(max_checkpoints=1000)
 """
 
 SQLITE = """
@@ -147,6 +154,25 @@ deleted_count = await checkpoint_mgr.clear_user_history(user_id="user_123")
 await checkpoint_mgr.cleanup_old_checkpoints(max_age_days=30)
 """
 
+DATA = """
+from dataclasses import dataclass
+from datetime import datetime
+
+@dataclass
+class Checkpoint:
+    id: str                    # Unique identifier
+    agent_id: str              # Agent instance ID
+    agent_type: str            # Agent class name
+    user_id: str               # Tenant/user ID
+    status: str                # Agent status at checkpoint
+    collected_fields: dict     # Collected field values
+    required_fields: list      # Field definitions
+    context_summary: str       # Context at checkpoint
+    parent_checkpoint_id: str  # Previous checkpoint (for chain)
+    timestamp: datetime        # When checkpoint was created
+    metadata: dict             # Custom metadata
+"""
+
 EVENTS = """
 from hardsave.compat.flowagent import Checkpoint
 
@@ -158,20 +184,6 @@ async def on_saved(checkpoint: Checkpoint):
 async def on_restored(checkpoint: Checkpoint, agent):
     logger.info(f"Restored agent from: {checkpoint.id}")
 """
-
-
-class Reader:
-    """Somebody who types the page in, one block after the other."""
-
-    def __init__(self, **known: Any) -> None:
-        self.names: dict[str, Any] = {"__name__": "page", **known}
-
-    async def types(self, *blocks: str) -> None:
-        for block in blocks:
-            code = compile(block, "page", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-            waiting = eval(code, self.names)  # noqa: S307 # the page's code, which stands above
-            if inspect.isawaitable(waiting):
-                await waiting
 
 
 class Told:
@@ -230,6 +242,22 @@ def test_the_page_runs_as_it_is_printed(capsys: pytest.CaptureFixture[str]) -> N
     assert "Changed fields: ['work']" in printed
 
 
+def test_a_checkpoint_holds_what_is_printed_in_that_order() -> None:
+    async def session() -> None:
+        reader = Reader()
+        await reader.types(IN_MEMORY, DATA)
+        assert reader.names["storage"].max_checkpoints == 1000
+        printed = [each.name for each in fields(reader.names["Checkpoint"])]
+        assert [each.name for each in fields(Checkpoint)][: len(printed)] == printed
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        values = ("chk_1", "a", "MyAgent", "u", "RUNNING", {"k": 1}, ["k"], "so far", "chk_0", now)
+        theirs = reader.names["Checkpoint"](*values, {"why": "test"})
+        ours = Checkpoint(*values, {"why": "test"})
+        assert {name: getattr(ours, name) for name in printed} == vars(theirs)
+
+    asyncio.run(session())
+
+
 def test_a_storage_of_ones_own_runs_as_it_is_printed() -> None:
     class Database:
         def __init__(self) -> None:
@@ -241,6 +269,10 @@ def test_a_storage_of_ones_own_runs_as_it_is_printed() -> None:
         async def find(self, id: str) -> dict[str, Any] | None:
             return self.rows.get(id)
 
+        async def find_many(self, user_id: str, limit: int, offset: int) -> list[Checkpoint]:
+            found = [row for row in self.rows.values() if row["user_id"] == user_id]
+            return [Checkpoint.from_dict(row) for row in found[::-1][offset : offset + limit]]
+
     async def session() -> None:
         reader = Reader(agent=StandardAgent("a", "u"))
         await reader.types(CUSTOM)
@@ -250,6 +282,8 @@ def test_a_storage_of_ones_own_runs_as_it_is_printed() -> None:
         await reader.types(QUICK_START.replace("InMemoryCheckpointStorage()", "mine"))
         assert reader.names["restored_agent"].agent_id == "a"
         assert len(mine.db.rows) == 1
+        await reader.types(LIST.replace("user_123", "u"))
+        assert [cp.id for cp in reader.names["checkpoints"]] == [reader.names["checkpoint_id"]]
 
     asyncio.run(session())
 

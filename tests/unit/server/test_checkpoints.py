@@ -21,6 +21,7 @@ import hardsave
 from hardsave.compat.ai_coder import AgentCheckpoint, CheckpointManager
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.runtime.scripted import Call, Fault, Reply, ScriptedModel
+from hardsave.server.tokens import TokenFile
 from hardsave.stores.base import Batch
 from hardsave.stores.ledger import TaskQuery, Work
 from hardsave.stores.registry import open_store
@@ -92,6 +93,46 @@ def site(tmp_path: Path) -> Iterator[Site]:
         made = Site(tmp_path, call, url)
         with made.ends:
             yield made
+
+
+# Whose jobs
+
+
+def test_a_token_leads_to_the_jobs_of_its_user_alone(site: Site) -> None:
+    tokens, now = TokenFile(site.folder / "tokens.json"), datetime.now(UTC)
+    secrets = {
+        user: tokens.add(user, store=site.url, user=user, scope="act", now=now, expires_at=None)[1]
+        for user in ("ada", "bob")
+    }
+    calls = {user: Client(site.call.port, secret) for user, secret in secrets.items()}
+    site.may_end.set()
+    for user in ("ada", "bob"):
+        with hardsave.open(site.url, user=user) as vault:
+            vault.jobs.add(f"of-{user}", "Fix the bug")
+            site.work(NOTE, BREAKS, vault=vault)
+    for user, other in (("ada", "bob"), ("bob", "ada")):
+        call = calls[user]
+        [listed] = call("GET", "checkpoints")[1]["checkpoints"]
+        assert listed["jobId"] == f"of-{user}"
+        assert call("GET", "checkpoints", f"of-{other}")[0] == 404
+        assert call("GET", "checkpoints", f"of-{other}", "can-resume")[1]["hasCheckpoint"] is False
+        assert call("POST", "checkpoints", f"of-{other}", "resume")[0] == 404
+        assert call("DELETE", "checkpoints", f"of-{other}")[0] == 404
+    assert site.call("GET", "checkpoints")[1]["total"] == 0
+    assert calls["ada"]("POST", "checkpoints", "of-ada", "resume")[0] == 200
+
+
+def test_a_token_that_may_only_read_changes_nothing(site: Site) -> None:
+    site.failed()
+    tokens, now = TokenFile(site.folder / "tokens.json"), datetime.now(UTC)
+    made = tokens.add("ci", store=site.url, user=None, scope="read", now=now, expires_at=None)
+    call = Client(site.call.port, made[1])
+    assert call("GET", "checkpoints", "fix", "can-resume")[1]["canResume"] is True
+    for method, *rest in (("POST", "resume"), ("DELETE",)):
+        status, told = call(method, "checkpoints", "fix", *rest)
+        assert (status, told.keys()) == (403, {"error", "message"})
+    assert call("POST", "webhook", body={})[0] == 403
+    assert site.vault.jobs.get("fix").can_resume
 
 
 # Every state

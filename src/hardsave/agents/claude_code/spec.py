@@ -82,6 +82,7 @@ class ClaudeCode(AgentSpec):
 
     command_file = "commands/hardsave-rewind.md"
     command_typed = "/hardsave-rewind"
+    skills_folder = "skills"
 
     def command_text(self, rewind: str) -> str:
         """A shell runs the command before the model is asked: no model decides anything."""

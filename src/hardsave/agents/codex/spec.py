@@ -71,6 +71,7 @@ class Codex(AgentSpec):
 
     command_file = "skills/hardsave-rewind/SKILL.md"
     command_typed = "$hardsave-rewind"
+    skills_folder = "skills"
 
     def command_text(self, rewind: str) -> str:
         """Codex has no commands of its user's own, but skills, which the model reads."""

@@ -284,10 +284,15 @@ def _hooks(agent: "AgentSpec") -> "Check":
             without_us=[] if users is None else install.without_us(agent, users),
             init=f"hardsave init{'' if _is_users(agent, users, own) else ' --project'}",
         )
-        command = install.plan_command(agent, os.environ, undo=False)
-        if found.level != "ok" or not command or command.before is None:
+        if found.level != "ok":
             return found
-        message = f"{agent.command_typed} inside of it is of another hardsave, or was changed"
+        command = install.plan_command(agent, os.environ, undo=False)
+        skill = install.plan_skill(agent, os.environ, wanted=False)
+        is_old = command is not None and command.before is not None and bool(command)
+        old = [*([agent.command_typed] if is_old else []), *(["our skill"] if any(skill) else [])]
+        if not old:
+            return found
+        message = f"{' and '.join(old)} inside of it is of another hardsave, or was changed"
         return Finding(what, "warning", message, "hardsave init")
 
     return check

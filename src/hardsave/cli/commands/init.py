@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,23 +29,29 @@ _PROJECT_FILES = ", ".join(filter(None, (each.project_settings_file for each in 
     "init",
     examples="""
         hardsave init
+        hardsave init --skill
         hardsave init --project --yes
         hardsave init --undo
     """,
     takes=("--json", "-C"),
 )
-@click.option("--undo", is_flag=True, help="Remove our hooks and command, and nothing else.")
+@click.option("--undo", is_flag=True, help="Remove our hooks, command and skill, and nothing else.")
+@click.option("--skill", is_flag=True, help="Also a skill: when and how an agent saves by itself.")
 @click.option("--project", is_flag=True, help=f"Only for this project: {_PROJECT_FILES}")
 @YES
-def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
+def init(session: Session, undo: bool, skill: bool, project: bool, yes: bool) -> Exit | None:
     """Let Claude Code and Codex save by themselves, through their hooks.
 
     Shows what would change in their settings, asks, and writes it; hooks of others are left alone.
     A command inside of them rewinds: /hardsave-rewind in Claude Code, $hardsave-rewind in Codex.
     From then on files and conversation are saved at every prompt, after every tool and after every
     answer, each session on a timeline of its own. Agents that were never here are left out.
+    With --skill they also learn to save before a risky step, to look, and to take files back.
     """
-    changes = _changes(session.directory if project else None, undo=undo)
+    if skill and (project or undo):
+        beside = "--project" if project else "--undo, which removes it anyway"
+        raise Misuse(f"--skill means nothing beside {beside}; leave one of them out")
+    changes = _changes(session.directory if project else None, skill=skill, undo=undo)
     wanted = [change for change in changes if change]
     if wanted:
         session.out.say(*_lines(wanted))
@@ -57,29 +64,32 @@ def init(session: Session, undo: bool, project: bool, yes: bool) -> Exit | None:
         try:
             install.apply(change)
         except (OSError, HardsaveError):
-            session.out.say(*(_outcome(each, undo=undo) for each in wanted[:at]))  # that stays
+            session.out.say(*_outcomes(wanted[:at], undo=undo))  # that stays
             session.out.say(f"{change.agent.title}: {change.path} was left as it is")
             raise
-    session.out.result(
-        lambda: _data(changes), lambda: [_outcome(each, undo=undo) for each in changes]
-    )
-    hooks = [each for each in changes if not each.is_command]
+    session.out.result(lambda: _data(changes), lambda: _outcomes(changes, undo=undo))
+    hooks = [each for each in changes if each.part == "hooks"]
     session.out.say(*_hooks_of_others(hooks))
     if not undo:
         session.out.say(*_switched_off(hooks, session.workspace_root), *_next(hooks))
     return None
 
 
-def _changes(project: Path | None, *, undo: bool) -> list[Change]:
+def _changes(project: Path | None, *, skill: bool, undo: bool) -> list[Change]:
     every = registry.every()
     files = [(agent, install.settings_file(agent, os.environ, project)) for agent in every]
     changes = [install.plan(agent, path, undo=undo) for agent, path in files if path is not None]
     if not changes:
         raise NotFound(_missing(project))
-    commands = (
-        [] if project else [install.plan_command(each, os.environ, undo=undo) for each in every]
-    )
-    return [*changes, *(each for each in commands if each is not None)]
+    if project:
+        return changes
+    commands = [install.plan_command(each, os.environ, undo=undo) for each in every]
+    skills = [
+        each
+        for agent in every
+        for each in install.plan_skill(agent, os.environ, wanted=skill, undo=undo)
+    ]
+    return [*changes, *(each for each in commands if each is not None), *skills]
 
 
 def _missing(project: Path | None) -> str:
@@ -98,10 +108,11 @@ def _data(changes: Sequence[Change]) -> list[dict[str, object]]:
     return [
         {
             "agent": change.agent.title,
+            "part": change.part,
             "path": str(change.path),
             "changed": bool(change),
             "diff": change.diff(),
-            "not_trusted": [] if change.is_command else _untrusted(change),
+            "not_trusted": _untrusted(change) if change.part == "hooks" else [],
         }
         for change in changes
     ]
@@ -123,6 +134,10 @@ def _lines(changes: Sequence[Change]) -> "Iterator[Text]":
     from hardsave.cli.render import draw
 
     for change in changes:
+        if change.part == "skill" and None in (change.before, change.after):
+            done = "removed" if change.after is None else "new"  # pages, whole: too long to show
+            yield draw.line(f"{done}: {change.path}")
+            continue
         lines = change.diff().splitlines(True)
         yield from draw.patch("".join([*lines[:2], *_cut(lines[2:])]))  # first two name the file
 
@@ -151,8 +166,25 @@ def _in_a_cache(installation: Path) -> Iterator[str]:
         )
 
 
+def _outcomes(changes: Sequence[Change], *, undo: bool) -> Iterator[str]:
+    """A line for each file, and one for all files of a skill."""
+    yield from (_outcome(each, undo=undo) for each in changes if each.part != "skill")
+    skills = [each for each in changes if each.part == "skill"]
+    for agent, files in groupby(skills, key=lambda each: each.agent):
+        yield f"{agent.title}: {_outcome_of_skill([*files], undo=undo)}"
+
+
+def _outcome_of_skill(files: Sequence[Change], *, undo: bool) -> str:
+    main = files[-1]
+    if install.is_foreign(main):
+        return f"the skill is left as it is, because it is not ours: {main.path}"
+    if not any(files):
+        return f"the skill is there already: {main.path}"
+    return f"the skill is {'removed' if undo else 'installed'}: {main.path}"
+
+
 def _outcome(change: Change, *, undo: bool) -> str:
-    if change.is_command:
+    if change.part == "command":
         return f"{change.agent.title}: {_outcome_of_command(change, undo=undo)} {change.path}"
     if not change:
         state = "no hooks of ours in" if undo else "hooks are there already:"

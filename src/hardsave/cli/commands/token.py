@@ -39,7 +39,7 @@ def _store(session: Session) -> str:
     type=click.Choice(SCOPES),
     default="read",
     show_default=True,
-    help="What it lets a caller do: look; also resume, queue, approve; also delete.",
+    help="What callers may do with it: look; also change jobs; everything.",
 )
 @click.option("--user", callback=not_empty, help="Whose jobs it shows. Else those of no user.")
 @click.option("--expires", metavar="WHEN", help="In so long (30d, 12h), or a date.")

@@ -11,7 +11,20 @@ LONGEST = 20_000  # characters of an answer
 _LONGEST_SAID = 2_000  # of what a command says besides
 _MOST = ((8_000, 200), (2_000, 100), (600, 40), (200, 20), (100, 8), (40, 4))
 # Of checkpoints and hits: what programs need to find their way, and models do not.
-_LEFT_OUT = frozenset({"attempt", "files_id", "marks", "newest", "parent", "score", "seq", "task"})
+_LEFT_OUT = frozenset(
+    {
+        "attempt",
+        "changed_by",
+        "evidence",
+        "files_id",
+        "marks",
+        "newest",
+        "parent",
+        "score",
+        "seq",
+        "task",
+    }
+)
 _HOW_TO_GET_MORE = "ask for less: a smaller limit, fewer paths, one checkpoint, or stat"
 
 

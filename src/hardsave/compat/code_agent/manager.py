@@ -159,7 +159,8 @@ class CheckpointManager:
         return any(fate.is_ == "dead" for _, fate in rescue.fates(desk, owners))
 
     def get_recovery_info(self) -> dict[str, Any]:
-        """What the last start has found, or what the next one would find."""
+        """What the next start would find. Of a server that runs also what its own start has found:
+        `was_clean_start`, and the tasks that it put back."""
         incomplete, failed = self.get_incomplete_tasks(), self.get_failed_tasks()
         began, ended = self._latest("session_started"), self._latest("session_stopped")
         info: dict[str, Any] = {
@@ -177,7 +178,7 @@ class CheckpointManager:
         }
         if self._runner is not None:
             report = self._runner.report
-            info["was_clean_shutdown"] = report.was_clean
+            info["was_clean_start"] = report.was_clean
             info["interrupted_tasks"] = [checkpoint_of(task) for task in report.interrupted]
         return info
 
@@ -303,6 +304,10 @@ class CheckpointManager:
     def get_task(self, task_id: str) -> TaskCheckpoint | None:
         known = self._known(task_id)
         return None if known is None else checkpoint_of(known)
+
+    def _find_task(self, task_id: str) -> TaskCheckpoint | None:
+        """The same as `get_task`, by the name that CodeAgent's server calls."""
+        return self.get_task(task_id)
 
     def get_current_task(self) -> TaskCheckpoint | None:
         """The one that was begun last, of those under way."""

@@ -2,12 +2,13 @@
 
 import enum
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
 import hardsave
+from hardsave.compat import foreign
 
 _MOST_BITS = 10_000  # of a number that Python writes out in digits
 _MOST_LISTED = 10_000  # instructions: a list of all may be longer than memory
@@ -23,8 +24,8 @@ class TaskState(enum.Enum):
 
 @dataclass
 class TaskCheckpoint(Mapping[str, Any]):
-    """A task, as of when it was asked for. It can be read as the mapping that `to_dict` gives, in
-    which states and times are texts; to change one changes no task, so that is refused."""
+    """A task, as of when it was asked for: a copy, and what is set in it changes no task. It can
+    be read as the mapping that `to_dict` gives, in which states and times are texts."""
 
     task_id: str
     task_text: str
@@ -39,6 +40,13 @@ class TaskCheckpoint(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         return self.to_dict()[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        """In this copy, as servers set a failed task to pending before they begin it again: here
+        it can be begun as it is."""
+        if key not in self:
+            raise KeyError(key)
+        setattr(self, key, _PARSED.get(key, _as_it_is)(value))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.to_dict())
@@ -59,6 +67,21 @@ class TaskCheckpoint(Mapping[str, Any]):
             "metadata": shown(self.metadata),
             "instruction_progress": self.instruction_progress,
         }
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _moment(value: Any) -> datetime | None:
+    return None if value is None else foreign.moment(value, "a time of a task")
+
+
+_PARSED: Mapping[str, Callable[[Any], Any]] = {
+    "state": TaskState,
+    "start_time": _moment,
+    "end_time": _moment,
+}
 
 
 def checkpoint_of(task: hardsave.Task) -> TaskCheckpoint:
