@@ -2,7 +2,7 @@
 
 A process tells what has returned, and every effect of a step as it happens:
 
-    did add TASK | did step TASK NAME | did complete TASK | did iterate COUNT
+    did add TASK | did step TASK NAME | did complete TASK | did iterate COUNT | did append WORD
     effect TASK NAME
 """
 
@@ -59,6 +59,22 @@ def asking(attempt: hardsave.Attempt, tell: Tell) -> Any:
     return answer
 
 
+SAID = ["first", "within", "last"]
+
+
+def appending(attempt: hardsave.Attempt, tell: Tell, chat: hardsave.Timeline) -> str:
+    """Appends in the body, and in a step between them."""
+
+    def append(word: str) -> None:
+        chat.append({"said": [word]})
+        tell(f"did append {word}")
+
+    append("first")
+    attempt.step("within", append, "within")
+    append("last")
+    return "appending"
+
+
 BODIES: dict[str, Body] = {"plain": plain, "careful": careful, "asking": asking}
 UNDER_RETRY = {"part0", "part1", "part2", "draft", "send"}
 
@@ -81,7 +97,7 @@ def run(
 
 
 def _add(vault: hardsave.Vault, tell: Tell) -> None:
-    for name in BODIES:
+    for name in (*BODIES, "appending"):
         vault.tasks.add(name, f"do {name}")
         tell(f"did add {name}")
     vault.tasks.add("last", after=["plain", "careful"])
@@ -91,7 +107,7 @@ def _add(vault: hardsave.Vault, tell: Tell) -> None:
 def _finish(vault: hardsave.Vault, tell: Tell) -> None:
     """Run everything to its end, one after the other, answering what is asked."""
     with vault.tasks.runner("crashing") as runner:
-        handler = _handler(tell)
+        handler = _handler(vault, tell)
         runner.run(handler, until_idle=True, retry=AT_ONCE)
         for task in vault.tasks.find():
             if task.question is not None:
@@ -101,8 +117,10 @@ def _finish(vault: hardsave.Vault, tell: Tell) -> None:
         runner.run(handler, until_idle=True, retry=AT_ONCE)
 
 
-def _handler(tell: Tell) -> Callable[[hardsave.Attempt], Any]:
+def _handler(vault: hardsave.Vault, tell: Tell) -> Callable[[hardsave.Attempt], Any]:
     def handler(attempt: hardsave.Attempt) -> Any:
+        if attempt.id == "appending":
+            return appending(attempt, tell, vault.timeline("chat"))
         body = BODIES.get(attempt.id)
         return "last" if body is None else body(attempt, tell)
 
@@ -121,6 +139,8 @@ def check(folder: str, told: list[str]) -> list[str]:
             _add(vault, later.append)  # also those that it never came to
             _recover(vault, later.append)
             faults += _unfinished(vault) + _inconsistent(vault) + list(vault.store.verify().faults)
+            said = vault.timeline("chat").load()["said"]
+            faults += [] if said == SAID else [f"{said} was appended"]
         return faults + _repeated(told, later)
     except HardsaveError as error:
         return [f"{type(error).__name__}: {error}"]
@@ -143,9 +163,16 @@ def _lost(vault: hardsave.Vault, told: list[str]) -> list[str]:
             case ["did", "step", task, name]:
                 if journals.get(task, {}).get(f"{name}#1") != "step_done":
                     faults.append(f"step {name} of {task} is lost")
+            case ["did", "append", word] if word not in _said(vault):
+                faults.append(f"the append of {word} is lost")
             case ["did", "iterate", count] if vault.tasks.iterations < int(count):
                 faults.append("an iteration is lost")
     return faults
+
+
+def _said(vault: hardsave.Vault) -> list[str]:
+    head = vault.timeline("chat").head
+    return [] if head is None else head.read("said")
 
 
 def _inconsistent(vault: hardsave.Vault) -> list[str]:

@@ -6,18 +6,14 @@ in between ends in a documented error, never in half of an action.
 """
 
 from hardsave.errors import NotFound
-from hardsave.page import every
 from hardsave.server import job_json
 from hardsave.server.job_request import resume_callback
 from hardsave.server.route import Answer, Call, Route
 from hardsave.vault.jobs.state import Job
 
-_PAGE = 1000
-
 
 def list_open(call: Call) -> Answer:
-    jobs = call.vault.jobs
-    found = [job for job in every(lambda after: jobs.find(limit=_PAGE, after=after)) if job.is_open]
+    found = [job for job in call.vault.jobs.every() if job.is_open]
     return Answer(body=job_json.listing([(job, _count(call, job)) for job in found]))
 
 

@@ -94,7 +94,7 @@ def serve(
 def _config(app: App) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="h11",  # one parser, whatever else is installed
+        http="h11",  # one parser, also where others are installed
         ws="none",
         lifespan="off",
         log_config=None,

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from hardsave.errors import Conflict, LeaseLost, Misuse
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
-from hardsave.objects.records import EntryRecord, TaskRecord
+from hardsave.objects.records import EntryRecord, Id, TaskRecord
 from hardsave.stores.base import Store
 from hardsave.stores.ledger import Fence, TaskMove, Work, lost_message
 from hardsave.tasks import current, names, retry, states
@@ -379,6 +379,15 @@ class _AtWork:
 
     def lost(self) -> None:
         self._attempt.lost()
+
+    def look(self, timeline: str) -> None:
+        self._attempt._calls.look(timeline)
+
+    def begin_append(self, timeline: str, content: bytes) -> Id | None:
+        return self._attempt._calls.begin_append(timeline, content)
+
+    def give_up_append(self, id: Id) -> None:
+        self._attempt._calls.give_up_append(id)
 
 
 def look(attempt: Attempt) -> None:

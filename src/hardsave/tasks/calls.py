@@ -5,8 +5,9 @@ from contextvars import ContextVar, Token
 from typing import Any, Protocol
 
 from hardsave.errors import Misuse, StepUnknown
-from hardsave.objects.records import EntryRecord, TaskRecord, filled
+from hardsave.objects.records import EntryRecord, Id, TaskRecord, filled
 from hardsave.tasks import names, retry, steps
+from hardsave.tasks.appends import Appends
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import POLICIES, Asked, Body, Given, Journal, Scope, UnknownPolicy
@@ -67,6 +68,7 @@ class Calls:
         self._names: set[str] = set()  # that were found to be fine
         self._scopes: dict[str, Scope] = {}
         self._started: dict[str, Call] = {}  # under way, with their start recorded
+        self._appends = Appends(task)
 
     @property
     def enclosing(self) -> str:
@@ -146,6 +148,22 @@ class Calls:
     def anew(self, path: str) -> None:
         """What is inside a step counts from the beginning, each time it runs."""
         self._scopes.pop(path, None)  # one call, which no other thread can come between
+        with self._mutex:
+            self._appends.anew(path)
+
+    # Appends to timelines, in the step that they are made in
+
+    def look(self, timeline: str) -> None:
+        with self._mutex:
+            self._appends.look(self.enclosing, timeline)
+
+    def begin_append(self, timeline: str, content: bytes) -> Id | None:
+        with self._mutex:
+            return self._appends.begin(self.enclosing, timeline, content)
+
+    def give_up_append(self, id: Id) -> None:
+        with self._mutex:
+            self._appends.give_up(self.enclosing, id)
 
     def leave(self, scope: Scope, asked: Asked) -> None:
         with self._mutex:

@@ -7,6 +7,7 @@ being told so. A thread that it starts by itself belongs to nobody.
 from contextvars import ContextVar
 from typing import Protocol
 
+from hardsave.objects.records import Id
 from hardsave.stores.base import Store
 from hardsave.tuples import NamedTuple
 
@@ -31,7 +32,16 @@ class Work(Protocol):
         or taken away stands where it was claimed, and nothing that it writes holds."""
 
     def lost(self) -> None:
-        """Know that the task is somebody else's now."""
+        """Know that the task is another process's now."""
+
+    def look(self, timeline: str) -> None:
+        """What it does next on a timeline relies on what is there: see `tasks.appends`."""
+
+    def begin_append(self, timeline: str, content: bytes) -> Id | None:
+        """The id of a checkpoint that later attempts recognise; None if any will do."""
+
+    def give_up_append(self, id: Id) -> None:
+        """The append that got this id was not made."""
 
 
 _current: ContextVar[Work | None] = ContextVar("hardsave_attempt", default=None)

@@ -8,6 +8,7 @@ from hardsave.errors import NotFound
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.progress import Total
 from hardsave.stores.base import Store
+from hardsave.tasks import current
 from hardsave.timeline.history import History
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint, Ref, named
@@ -54,4 +55,12 @@ class Context(NamedTuple):
         return Total(found.objects, found.object_bytes)
 
     def checkpoint(self, record: CheckpointRecord) -> Checkpoint:
+        """A checkpoint, for a caller to look at."""
+        self.look(record.timeline)
         return Checkpoint(record, self.objects, self.user)
+
+    def look(self, timeline: str) -> None:
+        """A caller learns what is on a timeline: an attempt under way goes on from that."""
+        work = current.work(self.store, self.user)
+        if work is not None:
+            work.look(timeline)

@@ -19,6 +19,7 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
 from hardsave.page import Page
 from hardsave.stores.base import Query
+from hardsave.tasks import current
 from hardsave.timeline import names
 from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault.arguments import (
@@ -85,6 +86,7 @@ class Timeline:
 
     def __len__(self) -> int:
         """How many checkpoints were saved on it."""
+        self._context.look(self._name)
         return self._context.store.count(self._context.user, self._name)
 
     def __bool__(self) -> bool:
@@ -135,12 +137,36 @@ class Timeline:
     ) -> Checkpoint:
         """Save the head's state with `delta` added: lists grow, other keys are replaced.
 
-        Costs what is in `delta`, however large the state has become.
+        Costs what is in `delta`, however large the state has become. Inside of an attempt at a
+        task it is made once: if the attempt begins again, the same append gives the checkpoint that
+        is there, unless the attempt has looked at the timeline before, and so goes on from it.
         """
         if not isinstance(delta, (dict, Mapping)):  # asks of a dict nothing more
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
         about = self._saving.about(name, kind, status, description, metadata)
-        return self._made(self._request(about, "grown", delta, expect, step, title), workspace)
+        request = self._request(about, "grown", delta, expect, step, title)
+        work = current.work(self._context.store, self._context.user)
+        if work is None or self._saving.is_once or expect not in (None, ANY_HEAD):
+            return self._made(request, workspace)
+        return self._appended(request, workspace)
+
+    def _appended(self, request: SaveRequest, workspace: Directory | None) -> Checkpoint:
+        """The same as part of an attempt."""
+        from hardsave.vault import appending
+
+        own = appending.own(self._context, self._name, request.about, request.state)
+        if own is None:
+            return self._made(request, workspace)
+        if own.made is not None and workspace is None:
+            return Checkpoint(own.made, self._context.objects, self._context.user)
+        if own.made is not None:  # the state is there; the files may be newer
+            return self._made(request._replace(form="carried", expect=ANY_HEAD), workspace)
+        try:
+            about = request.about._replace(id=own.id)
+            return self._made(request._replace(about=about), workspace)
+        except BaseException:  # the next append like this one is the same
+            own.work.give_up_append(own.id)
+            raise
 
     def save_files(
         self,
@@ -181,7 +207,9 @@ class Timeline:
         gets that error all the same."""
         try:
             record = self._saved(request, workspace)
-            checkpoint = self._context.checkpoint(record)
+            if request.form in ("whole", "parts"):
+                self._context.look(self._name)
+            checkpoint = Checkpoint(record, self._context.objects, self._context.user)
             self._context.events.tell("checkpoint_saved", checkpoint)
         except BaseException:  # Ctrl-C may strike after the commit, as in one who is told of it
             doubt(self, request.about.id)
@@ -266,6 +294,7 @@ class Timeline:
         """How many checkpoints there are, under which names, from when to when."""
         from hardsave.timeline.summary import summarise  # few callers need it
 
+        self._context.look(self._name)
         return summarise(self._context.history.line(self._name))
 
     def ancestors(self, ref: Ref = "@") -> Iterator[Checkpoint]:
@@ -331,6 +360,7 @@ class Timeline:
         how = self._how(what, paths, scope, git, workspace)._replace(tasks=tasks, dry_run=dry_run)
         if tasks and paths is not None:
             raise Misuse("tasks go back with all that they did; leave tasks=True or the paths out")
+        self._context.look(self._name)
         with self._lock:
             target = self._target(ref, status, microseconds(before))
             done = rewind.rewind(self._context, self._name, target, how)
@@ -410,6 +440,7 @@ class Timeline:
         """Delete its checkpoints; its numbers go on. How many there were."""
         from hardsave.vault import rewind
 
+        self._context.look(self._name)
         with self._lock:
             count = rewind.clear(self._context, self._name)
             self._saving.look()
@@ -420,6 +451,7 @@ class Timeline:
         """Delete the timeline with its checkpoints. How many there were."""
         from hardsave.vault import rewind
 
+        self._context.look(self._name)
         with self._lock:
             count = rewind.delete(self._context, self._name)
             self._saving.look()
@@ -429,6 +461,7 @@ class Timeline:
     def _stepped(
         self, step: "Callable[[Context, str | None], Operation]", event: EventName
     ) -> "Operation":
+        self._context.look(self._name)
         with self._lock:
             done = step(self._context, self._name)
             self._saving.look()
@@ -450,6 +483,7 @@ class Timeline:
         return found
 
     def _find(self, ref: Ref) -> CheckpointRecord:
+        self._context.look(self._name)
         return self._context.find(ref, self._name)
 
 

@@ -165,6 +165,11 @@ class Saving:
         pin.give_back()
         return saved
 
+    @property
+    def is_once(self) -> bool:
+        """Whether its checkpoint has its id from the caller."""
+        return self._once is not None
+
     def _stands_on_own(self) -> bool:
         """Whether the head was made here, as far as this handle knows: the commit finds out."""
         return self._made is not None and self.seen is not None and self._made[0] == self.seen.head

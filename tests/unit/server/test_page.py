@@ -13,8 +13,9 @@ from hardsave import Job
 from hardsave.errors import Misuse, NotFound
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.server.caller import Caller, Scope
+from hardsave.server.errors import answer, refusal
 from hardsave.server.page import render, routes, views
-from hardsave.server.route import Allowed, Answer, Call
+from hardsave.server.route import HTML, Allowed, Answer, Call
 from hardsave.server.table import find
 from tests.unit.cli.jobs_project import agent
 
@@ -152,6 +153,17 @@ def test_a_job_is_shown_with_all_that_is_known_of_it(worked: hardsave.Vault) -> 
         Browser(worked).get("/jobs", id="other")
 
 
+def test_hints_are_commands_that_can_be_typed(vault: hardsave.Vault) -> None:
+    vault.tasks.cancel("new")
+    shown = Browser(vault).get("/jobs", id="new").text
+    assert "'hardsave tasks retry' lets it run again from the beginning" in shown
+    with pytest.raises(NotFound) as caught:
+        Browser(vault).get("/jobs", id="other")
+    refused = answer(refusal(caught.value), None, "1", as_page=True)
+    assert (refused.status, refused.media_type) == (404, HTML)
+    assert "'hardsave jobs list --all' lists them" in Reader(refused.body).text
+
+
 def test_messages_come_in_pages_and_long_ones_whole_on_their_own(
     vault: hardsave.Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,9 +188,11 @@ def test_messages_come_in_pages_and_long_ones_whole_on_their_own(
 def test_what_agents_and_callers_wrote_is_text(vault: hardsave.Vault) -> None:
     id = "<script>alert(1)</script>"
     vault.jobs.add(id, HOSTILE * 700, about={"note": HOSTILE})
+    vault.jobs.add("short", HOSTILE)
     plain, browser = Browser(vault).get("/", state="queued"), Browser(vault)
     for page in (
         plain,
+        browser.get("/jobs", id="short"),
         browser.get("/jobs", id=id),
         browser.get("/jobs", id=id, full="1"),
         browser.get("/delete", id=id),
@@ -241,6 +255,26 @@ def test_an_act_on_a_job_that_has_moved_on_is_not_done(vault: hardsave.Vault) ->
         assert "has moved on since" in Reader(answer.body).text
     assert vault.tasks.happened() == before
     assert jobs.get("fix").id == "fix~2"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "asks~2"},
+        {"state": "active"},
+        {"attempts": 7},
+        {"checkpoint": "chk_other"},
+        {"question": "may it call rm?"},
+        {"question": None},
+    ],
+    ids=str,
+)
+def test_all_that_decides_over_an_act_is_in_the_stamp(
+    worked: hardsave.Vault, change: dict[str, Any]
+) -> None:
+    job = worked.jobs.get("asks")
+    assert views.stamp(job) == views.stamp(worked.jobs.get("asks"))
+    assert views.stamp(job.replace(**change)) != views.stamp(job)
 
 
 def test_a_form_without_what_was_seen_does_nothing(vault: hardsave.Vault) -> None:

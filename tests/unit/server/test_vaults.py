@@ -53,7 +53,7 @@ def test_a_lane_that_is_full_refuses_and_goes_on_later() -> None:
             await lane.run(gate.wait)
         assert (caught.value.status, caught.value.headers) == (503, (("Retry-After", "1"),))
         gate.set()
-        assert await asyncio.gather(first, second) == [True, True]
+        assert [await first, await second] == [True, True]
         assert await lane.run(lambda: 7) == 7
 
     asyncio.run(scene())

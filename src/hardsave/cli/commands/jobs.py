@@ -12,7 +12,6 @@ from hardsave.cli.render import job_lines, json_data, wording
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
-from hardsave.page import every as every_item
 from hardsave.timeline import messages
 
 if TYPE_CHECKING:
@@ -20,15 +19,9 @@ if TYPE_CHECKING:
 
     from hardsave import Job, Jobs
 
-_PAGE = 500
-
 
 def _jobs(session: Session) -> "Jobs":
     return session.vault.jobs
-
-
-def _every(session: Session) -> "Iterator[Job]":
-    return every_item(lambda after: session.vault.jobs.find(limit=_PAGE, after=after))
 
 
 @command(
@@ -50,7 +43,7 @@ def list_(session: Session, every: bool, in_numbers: bool) -> None:
             lambda: health, lambda: [f"{name}: {number}" for name, number in health.items()]
         )
         return
-    found = [job for job in _every(session) if every or job.is_open]
+    found = [job for job in _jobs(session).every() if every or job.is_open]
     session.out.result(
         lambda: [job_lines.as_data(job) for job in found],
         lambda: job_lines.rows(found, session.now),
@@ -174,16 +167,25 @@ def _tally(counts: Any) -> str:
 @click.option("--from", "ref", type=REF, metavar="REF", help="From an earlier checkpoint of it.")
 @click.option("--max-turns", type=click.IntRange(1), help="How many turns it has from now on.")
 @click.option("--callback", metavar="URL", help="Told when it is over, instead of its own.")
+@click.option("--keep-files", is_flag=True, help="Go on with the files as they lie there now.")
 def resume(
-    session: Session, job: str, ref: str | None, max_turns: int | None, callback: str | None
+    session: Session,
+    job: str,
+    ref: str | None,
+    max_turns: int | None,
+    callback: str | None,
+    keep_files: bool,
 ) -> None:
     """Queue a job again that failed or was killed; it goes on where it was.
 
-    A worker takes it up: 'hardsave worker', or one of your own.
+    Its directory gets the files of its last save; what lies there is saved before. A worker
+    takes it up: 'hardsave worker', or one of your own.
     """
     jobs = _jobs(session)
     before = jobs.get(job)
-    resumed = jobs.resume(job, from_ref=ref, max_turns=max_turns, callback=callback)
+    resumed = jobs.resume(
+        job, from_ref=ref, max_turns=max_turns, callback=callback, keep_files=keep_files
+    )
     ids = f"{wording.shown(before.id)} goes on as {wording.shown(resumed.id)}"
     session.out.result(
         lambda: {"from": before.id, "turn": resumed.turns, **job_lines.as_data(resumed)},

@@ -26,7 +26,7 @@ from hardsave.runtime.loop.conversation import Conversation, Status
 from hardsave.runtime.loop.journal import Noted, State
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint, record_of
-from hardsave.vault.line import Directory, Timeline, is_strict
+from hardsave.vault.line import Directory, Timeline
 from hardsave.vault.saving import ANY_HEAD
 
 Now = Callable[[], datetime]
@@ -65,12 +65,14 @@ class Record:
         conversation: Conversation,
         *,
         is_kept: bool,
+        is_strict: Callable[[], bool] = lambda: False,
         now: Now = utc_now,
     ) -> None:
         self.failures = 0
         self.last: Checkpoint | None = None
         self._line = line
         self._workspace = workspace
+        self._is_strict = is_strict
         self._now = now
         self._conversation = conversation
         self._live: list[ModelMessage] = forms.live(conversation.messages)
@@ -187,7 +189,7 @@ class Record:
             raise
         except Exception as error:  # any error: the agent's work goes on
             self.failures += 1
-            if is_strict(self._line):
+            if self._is_strict():
                 raise
             log(__name__).exception(
                 "a conversation on timeline %r could not be saved (%s); the agent goes on, and "

@@ -14,6 +14,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pydantic_ai import Agent, CallToolsNode
@@ -26,6 +27,7 @@ from pydantic_graph import End
 
 from hardsave.errors import Conflict, HardsaveError, Misuse
 from hardsave.logs import log
+from hardsave.runtime import event_loop
 from hardsave.runtime.loop import conversation as conversations
 from hardsave.runtime.loop.approvals import ApprovalNeeded
 from hardsave.runtime.loop.capability import Keeping, Unknown
@@ -48,7 +50,7 @@ from hardsave.runtime.loop.retrying import RETRY, Patience, Sleep
 from hardsave.tasks.retry import Retry
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint
-from hardsave.vault.line import Timeline
+from hardsave.vault.line import Timeline, is_strict
 from hardsave.vault.workspace import Workspace
 
 Out = TypeVar("Out")
@@ -121,7 +123,9 @@ async def run(
     if opened.resumed and workspace is not None:
         await asyncio.to_thread(_bring_back, line, workspace, restore)
     choice = chosen(model, models or {}, agent.model, asked=began.asked, answered=began.model)
-    record = Record(line, workspace, replace(began, asked=choice.name), is_kept=opened.is_kept)
+    asked = replace(began, asked=choice.name)
+    strict = partial(is_strict, line)
+    record = Record(line, workspace, asked, is_kept=opened.is_kept, is_strict=strict)
     words = approvals if opened.is_waiting and approvals else {}
     keeping = Keeping(record, unknown, Patience(retry, sleep), dict(words), _secretless(opened))
     arguments = {
@@ -137,11 +141,13 @@ async def run(
 
 
 def run_sync(agent: Agent[Any, Out], prompt: Prompt | None = None, **options: Any) -> Outcome[Out]:
-    """The same for programs without coroutines; the options are those of `run`."""
+    """The same for programs without coroutines; the options are those of `run`. It runs in the
+    thread of `hardsave.runtime.event_loop`: an agent may be run so again and again, from any
+    thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(run(agent, prompt, **options))
+        return event_loop.run(run(agent, prompt, **options))
     raise Misuse("a loop is running here already: await run() instead of run_sync()")
 
 

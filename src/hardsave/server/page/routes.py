@@ -10,6 +10,8 @@ from hardsave.page import Page
 from hardsave.server.page import render, views
 from hardsave.server.route import HTML, Answer, Call, Route
 from hardsave.timeline import messages
+from hardsave.vault.jobs import state as states
+from hardsave.vault.jobs.ledger import page_of
 from hardsave.vault.jobs.state import JobState
 
 _JOBS = 50  # on one page
@@ -17,18 +19,18 @@ _LONGEST_REASON = 2_000
 
 
 def list_jobs(call: Call) -> Answer:
-    jobs, state, after = call.vault.jobs, _state(call), call.query.get("after")
-    health = jobs.health()
+    jobs, state, after = call.vault.jobs.every(), _state(call), call.query.get("after")
+    health = states.health(jobs, datetime.now(UTC))
+    asking = page_of(jobs, state="waiting", limit=_JOBS, after=None)
+    found = page_of(jobs, state=state, limit=_JOBS, after=after)
     is_first = state is None and after is None
-    waiting = jobs.find(state="waiting", limit=_JOBS) if is_first else Page[Job]([], None)
-    found = jobs.find(state=state, limit=_JOBS, after=after)
     return _page(
         call,
         "jobs.html",
         tabs=views.tabs(health, state),
         health=health,
         state=state,
-        waiting=waiting,
+        waiting=asking if is_first else Page[Job]([], None),
         jobs=[job for job in found if not is_first or job.state != "waiting"],
         following=found.next,
         is_first=after is None,

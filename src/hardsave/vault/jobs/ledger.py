@@ -171,12 +171,10 @@ class Jobs:
         self, *, state: JobState | None = None, limit: int = 50, after: str | None = None
     ) -> Page[Job]:
         """A page of jobs, those that moved last first. `after` is the `next` of the page before."""
-        check_limit(limit)
-        jobs = self._every() if after is None else _behind(self._every(), after)
-        chosen = [job for job in jobs if state in (None, job.state)]
-        return Page(chosen[:limit], _cursor(chosen[limit - 1]) if len(chosen) > limit else None)
+        return page_of(self.every(), state=state, limit=limit, after=after)
 
-    def _every(self) -> list[Job]:
+    def every(self) -> list[Job]:
+        """All jobs, those that moved last first."""
         self._recover()
         workers = self._workers()
         jobs = [self._judged(*self._places(JobId(name)), workers) for name in self._lineages()]
@@ -184,7 +182,7 @@ class Jobs:
 
     def health(self) -> JobHealth:
         """How many are in which state, which are stale, and which are about to run out of turns."""
-        return states.health(self._every(), self._now())
+        return states.health(self.every(), self._now())
 
     # Going on
 
@@ -202,14 +200,16 @@ class Jobs:
         from_ref: str | None = None,
         max_turns: int | None = None,
         callback: str | None = None,
+        keep_files: bool = False,
     ) -> Job:
         """Queue a job again that has failed, was killed, or has used its turns: it goes on where it
         was, under the next id of its lineage.
 
-        With `from_ref`, its worker takes conversation and files back to an earlier checkpoint
-        first. A job that has used all its turns gets as many again, unless `max_turns`
-        says otherwise. What comes back is what it goes on from, also if a worker has taken it up
-        meanwhile.
+        Its worker first has the files of its last save in its directory, and saves what lies there
+        before; `keep_files` lets it go on with the files as they are. With `from_ref`, its worker
+        takes conversation and files back to an earlier checkpoint first. A job that has used all
+        its turns gets as many again, unless `max_turns` says otherwise. What comes back is what it
+        goes on from, also if a worker has taken it up meanwhile.
         """
         task, found = self._look(id)
         job = self._judged(task, found)
@@ -224,6 +224,7 @@ class Jobs:
             callback=job.spec.callback if callback is None else callback,
             resumed=JobResumption(from_job=job.id, at=self._now().isoformat(timespec="seconds")),
             restore_from=None if target is None else target.checkpoint,
+            keep_files=keep_files,
         )
         queued = self._queue(spec, specs.parse(job.id).next, job.text, 0)
         if self._saved(job.lineage) is None:
@@ -282,7 +283,7 @@ class Jobs:
 
     def clean(self) -> list[str]:
         """Delete what was saved of jobs whose time has passed; their ids."""
-        late = [job for job in self._every() if self._is_late(job)]
+        late = [job for job in self.every() if self._is_late(job)]
         for job in late:
             self._let_go(job)
         return [job.id for job in late]
@@ -369,6 +370,14 @@ def cancel_purge(tasks: Tasks, id: str) -> None:
 
 
 # Pages: the cursor is where its last job stood, so that one that moves meanwhile moves no page
+
+
+def page_of(jobs: list[Job], *, state: JobState | None, limit: int, after: str | None) -> Page[Job]:
+    """A page of what `every` gave."""
+    check_limit(limit)
+    rest = jobs if after is None else _behind(jobs, after)
+    chosen = [job for job in rest if state in (None, job.state)]
+    return Page(chosen[:limit], _cursor(chosen[limit - 1]) if len(chosen) > limit else None)
 
 
 def _order(job: Job) -> tuple[bool, datetime | None, str]:
