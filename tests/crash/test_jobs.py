@@ -59,6 +59,10 @@ class Site:
         return found
 
     @property
+    def files(self) -> dict[str, str]:
+        return {path.name: path.read_text() for path in (self.folder / "files").iterdir()}
+
+    @property
     def effects(self) -> Counter[str]:
         return Counter((self.folder / "effects").read_text().splitlines())
 
@@ -120,6 +124,53 @@ def test_files_and_conversation_are_there_where_the_job_goes_on(site: Site) -> N
     site.call("resume")
     site.work()
     site.check_done()
+
+
+FILES_AT_TURN_2 = {"a": "file a", "b": "file b", "c": "file c"}
+SPOILT = {"a": "changed", "left": "over", "c": "file c"}
+
+
+@pytest.mark.parametrize("by_a_job", [True, False])
+def test_files_that_another_run_has_changed_are_brought_back(site: Site, by_a_job: bool) -> None:
+    site.call("add")
+    site.killed("turn 2")
+    site.call("spoil", by_a_job=by_a_job)
+    assert site.files == SPOILT
+    site.call("resume")
+    site.killed("inside pay 7")
+    assert site.files == FILES_AT_TURN_2
+    site.call("resume")
+    site.work()
+    site.check_done()
+    assert site.files.items() >= FILES_AT_TURN_2.items()
+    assert site.call("undone").items() >= SPOILT.items()  # nothing was lost
+
+
+@pytest.mark.parametrize("moment", ["saved", "staged", "replaced"])
+def test_a_worker_that_is_killed_while_it_brings_files_back_leaves_it_to_the_next(
+    site: Site, moment: str
+) -> None:
+    site.call("add", retries=3)
+    site.killed("turn 2")
+    site.call("spoil", by_a_job=True)
+    site.killed(moment)
+    site.killed("inside pay 7")
+    assert site.files == FILES_AT_TURN_2
+    site.work()
+    site.check_done()
+
+
+def test_what_a_tool_had_written_when_it_was_killed_is_kept_beside_the_files_of_the_last_save(
+    site: Site,
+) -> None:
+    site.call("add")
+    site.killed("inside pay 7")
+    (site.folder / "files" / "half").write_text("written by the tool that was killed")
+    site.call("resume")
+    site.work()
+    site.check_done()
+    assert "half" not in site.files
+    assert site.call("undone")["half"] == "written by the tool that was killed"
 
 
 @pytest.mark.parametrize("allowed", [True, False])

@@ -13,7 +13,8 @@ from tests.docs.pages import DOCS, blocks
 
 PAGE = DOCS / "howto" / "command-line.md"
 LOST = DOCS / "howto" / "when-it-matters.md"
-TYPED = ("recovery", "strategy", "rollback", "examples")  # typed from the first line to the last
+# Typed from the first line to the last.
+TYPED = ("recovery", "strategy", "rollback", "examples", "server")
 
 
 class Typed(NamedTuple):
@@ -56,6 +57,7 @@ def shape(printed: str, folder: Path) -> list[str]:
         (r"\b(now|\d+ (second|minute)s? ago|\d+s)\b", "AGE"),  # in words, or on a narrow terminal
         (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d( UTC|Z)?)?|\b\d\d:\d\d:\d\d\b", "TIME"),
         (r"\bprocess \d+", "PROCESS"),
+        (r"\bhs_(…|[\w-]{43})", "TOKEN"),
         (r"\b(run-)?[0-9a-f]{12}\b", "HASH"),
         (r"chk_(…|[0-9a-f]{24})", "CHK"),
         (r"project-[0-9a-f]{16}", "PROJECT"),

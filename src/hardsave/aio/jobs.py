@@ -82,9 +82,15 @@ class Jobs:
         from_ref: str | None = None,
         max_turns: int | None = None,
         callback: str | None = None,
+        keep_files: bool = False,
     ) -> Job:
         return await self._pool.run(
-            self._sync.resume, id, from_ref=from_ref, max_turns=max_turns, callback=callback
+            self._sync.resume,
+            id,
+            from_ref=from_ref,
+            max_turns=max_turns,
+            callback=callback,
+            keep_files=keep_files,
         )
 
     async def approve(self, id: str, *, question: str | None = None) -> Job:

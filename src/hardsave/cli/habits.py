@@ -71,6 +71,8 @@ _HABITS = (
     ("purge", "to remove something for good", "store purge"),
     ("install", "to let agents save by themselves", "init"),
     ("setup", "to let agents save by themselves", "init"),
+    ("skill", "to let agents learn when to save", "init --skill"),
+    ("skills", "to let agents learn when to save", "init --skill"),
     ("uninstall", "to take the hooks of agents out", "init --undo"),
     ("start", "to run an agent that is saved", "run"),
     ("server", "to serve jobs over HTTP", "serve"),

@@ -83,7 +83,7 @@ def serve(
     first = threading.Thread(
         target=_announce, args=(server, listening, ready, on_ready), daemon=True
     )
-    _stay_for_signals()
+    _stop_on_signals(server)
     first.start()
     try:
         server.run(sockets=[listening])
@@ -94,7 +94,7 @@ def serve(
 def _config(app: App) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="h11",  # one parser, whatever else is installed
+        http="h11",  # one parser, also where others are installed
         ws="none",
         lifespan="off",
         log_config=None,
@@ -132,11 +132,11 @@ def _named(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-def _stay_for_signals() -> None:
-    """uvicorn raises the signal that has stopped it once more: it was heard, and the process ends
-    as one that did what it was told."""
+def _stop_on_signals(server: uvicorn.Server) -> None:
+    """Also a signal that comes before uvicorn listens for it stops the server. uvicorn raises the
+    one that has stopped it once more, which then ends nothing: the exit code is 0."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
 
 
 def _announce(

@@ -104,6 +104,34 @@ def test_claude_does_the_same_with_the_commands_of_the_skill(tmp_path: Path) -> 
     assert "before-refactor" in steps(stage)
 
 
+@pytest.mark.skipif(claude.CLAUDE is None, reason="Claude Code is not installed")
+def test_with_the_permissions_of_the_page_claude_saves_unasked_and_asks_before_it_goes_back(
+    tmp_path: Path,
+) -> None:
+    stage = claude.ClaudeStage(tmp_path)
+    assert claude.CLAUDE is not None
+    (stage.project / "a.txt").write_text("one\n")
+    _, permissions = blocks(PAGE, "json")
+    (stage.config / "settings.json").write_text(permissions)
+    stage.hardsave("init", "--yes")
+    added(stage, claude.CLAUDE)
+    again = {"ref": "first", "apply": True}
+    script = [
+        Reply(calls=(claude.bash("hardsave save first", "toolu_1"),)),
+        Reply(calls=(Call("mcp__hardsave__save", {"name": "second"}, id="toolu_2"),)),
+        Reply(calls=(Call("mcp__hardsave__rewind", again, id="toolu_3"),)),
+        Reply(calls=(claude.bash("hardsave rewind first --files --yes", "toolu_4"),)),
+        Reply("Done."),
+    ]
+    with ScriptedModel(script) as model:
+        more = {"ANTHROPIC_BASE_URL": model.anthropic_url, **WAITS}
+        assert stage.run([claude.CLAUDE, "-p", "do it"], more).returncode == 0
+        asked = [each.body for each in model.requests if each.body.get("tools")]
+    found = {each["tool_use_id"]: bool(each.get("is_error")) for each in claude.results(asked[-1])}
+    assert found == {"toolu_1": False, "toolu_2": False, "toolu_3": True, "toolu_4": True}
+    assert {"first", "second"} <= {*steps(stage)}
+
+
 @pytest.mark.skipif(codex.CODEX is None, reason="Codex is not installed")
 def test_codex_reads_the_skill_and_takes_a_file_back_with_the_tools(tmp_path: Path) -> None:
     """It tells an MCP server nothing of its environment but what is named."""

@@ -105,7 +105,7 @@ def test_an_agent_saves_breaks_looks_and_goes_back(connect: Connect, project: Pa
         file.write_text("broken\n")
         (project / "left.txt").write_text("over\n")
         found = await caller.call("diff")
-        assert found["files"] == {"added": ["left.txt"], "changed": ["a.txt"]}
+        assert found["files"] == {"added": ["left.txt"], "removed": [], "changed": ["a.txt"]}
         assert "-one\n+broken" in found["patches"]["a.txt"]
         assert (await caller.call("diff", old="main:1", new="now", paths=["a.txt"], stat=True))[
             "insertions"
@@ -182,14 +182,28 @@ def test_saves_of_an_agent_go_to_the_timeline_of_its_session(
 ) -> None:
     """Two sessions are open here, and the other one was the last that saved."""
     session = "0b6e3c52-0000-4000-8000-000000000000"
-    for name in (f"claude-{session}", "claude-other"):
+
+    def save(name: str) -> None:
         command = [*HARDSAVE, "save", "--timeline", name, "--status", "running"]
         subprocess.run(command, cwd=project, env=environment, check=True, capture_output=True)
+
+    save(f"claude-{session}")
+    save("claude-other")
 
     async def of_session(caller: Caller) -> None:
         saved = await caller.call("save", name="mine")
         assert (saved["timeline"], saved["status"]) == (f"claude-{session}", "running")
-        assert (await caller.call("rewind", ref="mine"))["timeline"] == f"claude-{session}"
+        (project / "b.txt").write_text("the other's\n")
+        save("claude-other")
+        (project / "a.txt").write_text("broken\n")
+        (kept, other) = (await caller.call("rewind", ref="mine"))["files"]["kept"]
+        assert (kept["path"], other["path"]) == ("a.txt", "b.txt")
+        assert "no timeline has saved that yet" in str(kept), "it may be of either"
+        await caller.call("save")
+        back = await caller.call("rewind", ref="mine", apply=True)
+        assert back["timeline"] == f"claude-{session}"
+        assert (project / "a.txt").read_text() == "one\n"
+        assert (project / "b.txt").read_text() == "the other's\n"
 
     async def told(caller: Caller) -> None:
         assert (await caller.call("save"))["timeline"] == "mine"
@@ -197,7 +211,7 @@ def test_saves_of_an_agent_go_to_the_timeline_of_its_session(
     async def neither(caller: Caller) -> None:
         assert "say which with --timeline" in await caller.error("save")
 
-    connect(of_session, CLAUDE_CODE_SESSION_ID=session)
+    connect(of_session, "--allow-rewind", CLAUDE_CODE_SESSION_ID=session)
     connect(neither)
     connect(told, "--timeline", "mine", CLAUDE_CODE_SESSION_ID=session)
 
@@ -228,6 +242,14 @@ def tell(process: "subprocess.Popen[bytes]", method: str, id: int | None = 1, **
     numbered = message if id is None else {**message, "id": id}
     process.stdin.write(json.dumps(numbered).encode() + b"\n")
     process.stdin.flush()
+
+
+def answer_to(process: "subprocess.Popen[bytes]", id: int) -> dict[str, Any]:
+    assert process.stdout is not None
+    found: dict[str, Any] = {}
+    while found.get("id") != id:
+        found = json.loads(process.stdout.readline())
+    return found
 
 
 def greet(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
@@ -272,6 +294,18 @@ def test_a_signal_ends_it_though_it_waits_for_its_client(
         assert b"Traceback" not in process.stderr.read()
 
 
+def test_lines_that_are_no_messages_leave_a_server_that_answers(
+    project: Path, environment: dict[str, str]
+) -> None:
+    with started(project, environment) as process:
+        greet(process)
+        assert process.stdin is not None
+        for line in (b"no json", b"\xff\xfe", b'{"jsonrpc": "2.0"}', b"[" * 5_000, b"1", b""):
+            process.stdin.write(line + b"\n")
+        tell(process, "tools/call", 4, name="save", arguments={"name": "after"})
+        assert answer_to(process, 4)["result"]["structuredContent"]["result"]["name"] == "after"
+
+
 def test_a_call_that_is_cancelled_leaves_a_server_that_answers(
     project: Path, environment: dict[str, str]
 ) -> None:
@@ -281,10 +315,7 @@ def test_a_call_that_is_cancelled_leaves_a_server_that_answers(
             tell(process, "tools/call", id, name=("save", "log")[id - 2], arguments={})
             tell(process, "notifications/cancelled", None, requestId=id)
         tell(process, "tools/call", 4, name="save", arguments={"name": "after"})
-        assert process.stdout is not None
-        while (found := json.loads(process.stdout.readline()))["id"] != 4:
-            pass
-        assert found["result"]["structuredContent"]["result"]["name"] == "after"
+        assert answer_to(process, 4)["result"]["structuredContent"]["result"]["name"] == "after"
 
 
 def test_without_the_extra_one_sentence_names_it(

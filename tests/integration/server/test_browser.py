@@ -3,7 +3,6 @@
 It needs a Chromium that is installed; Playwright brings none along.
 """
 
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -256,40 +255,3 @@ def test_a_browser_that_has_not_logged_in_is_told_how(chromium: Browser, served:
         assert "this link was used" in visitor.page.get_by_role("main").inner_text()
     finally:
         context.close()
-
-
-def test_what_the_page_is_not_asked_for_by_its_own_form_is_refused(served: Server) -> None:
-    """With the cookie alone, as a page of another site would send it."""
-    login = served.call(
-        "POST",
-        "/login",
-        headers={"Origin": served.url, "Content-Type": "application/x-www-form-urlencoded"},
-        content=f"key={served.link.partition('key=')[2]}",
-    )
-    cookie = login.headers["set-cookie"].partition(";")[0]
-    page = served.call("GET", "/", headers={"Cookie": cookie}).text
-    token = re.findall(r'name="form_token" value="([^"]+)"', page)[0]
-    seen = re.findall(r'name="id" value="fix">\s*<input[^>]*name="seen" value="([^"]+)"', page)[0]
-    form = f"id=fix&seen={seen}"
-    headers = {"Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded"}
-    for origin, content in (
-        (served.url, form),
-        (served.url, f"{form}&form_token=wrong"),
-        ("http://evil.example", f"{form}&form_token={token}"),
-        ("null", f"{form}&form_token={token}"),
-    ):
-        answer = served.call(
-            "POST", "/resume", headers={**headers, "Origin": origin}, content=content
-        )
-        assert answer.status_code == 403
-    with served.vault() as vault:
-        assert vault.jobs.get("fix").id == "fix"
-    answer = served.call(
-        "POST",
-        "/resume",
-        headers={**headers, "Origin": served.url},
-        content=f"{form}&form_token={token}",
-    )
-    assert answer.status_code == 303
-    with served.vault() as vault:
-        assert vault.jobs.get("fix").id == "fix~2"

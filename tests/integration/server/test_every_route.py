@@ -2,8 +2,9 @@
 
 import random
 import sqlite3
-import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -12,7 +13,8 @@ import pytest
 
 from hardsave.server.route import Route
 from hardsave.server.table import ROUTES
-from tests.integration.server.conftest import HARDSAVE, LIMIT, Server, environment, starting
+from hardsave.server.tokens import FILE, TokenFile, canonical
+from tests.integration.server.conftest import LIMIT, Server, environment, starting
 from tests.integration.server.malformed import bodies
 from tests.unit.cli.jobs_project import make_jobs
 
@@ -61,25 +63,20 @@ class Site(NamedTuple):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     tmp_path = tmp_path_factory.mktemp("site")
 
-    def token(*typed: str) -> str:
-        done = subprocess.run(
-            [*HARDSAVE, "token", *typed, "--store", server.store],
-            env=environment(tmp_path),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout.strip()
+    tokens = TokenFile(Path(environment(tmp_path)["XDG_DATA_HOME"], "hardsave", FILE))
+
+    def token(name: str, *, user: str | None = None, ends: datetime | None = None) -> str:
+        store, now = canonical(server.store), datetime(2026, 1, 1, tzinfo=UTC)
+        return tokens.add(name, store=store, user=user, scope="admin", now=now, expires_at=ends)[1]
 
     with starting(tmp_path) as start, pytest.MonkeyPatch.context() as patch:
         server = start("--allow-agent", "default", "--allow-workspace", ".")
         patch.setenv("HARDSAVE_STORE", server.store)
         patch.chdir(server.folder)
         make_jobs(server.folder)
-        other = token("add", "bob", "--user", "bob", "--scope", "admin")
-        expired = token("add", "old", "--scope", "admin", "--expires", "1s")
-        revoked = token("add", "gone", "--scope", "admin")
-        token("revoke", "gone")
+        other, revoked = token("bob", user="bob"), token("gone")
+        expired = token("old", ends=datetime(2026, 1, 2, tzinfo=UTC))
+        tokens.revoke("gone", store=canonical(server.store))
         with httpx2.Client(base_url=server.url, timeout=LIMIT) as client:
             yield Site(server, client, other, revoked, expired)
 
@@ -199,5 +196,5 @@ def test_malformed_bodies_are_refused_and_write_nothing(site: Site) -> None:
 
 @pytest.mark.parametrize("cookie", ["", "x=1", "hardsave=1; hardsave=2", "\xff=;;=", "a" * 5_000])
 def test_a_strange_cookie_is_none(site: Site, cookie: str) -> None:
-    headers = {"cookie": cookie.encode("latin-1")}
+    headers = {b"cookie": cookie.encode("latin-1")}
     assert site.client.get("/", headers=headers).status_code == 401

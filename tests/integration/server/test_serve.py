@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import httpx2
 import pytest
 
 from hardsave.defaults import MAX_REQUEST_BYTES
+from tests.docs.pages import DOCS, blocks
 from tests.integration.server.conftest import HARDSAVE, LIMIT, Server, Start, environment
 
 
@@ -91,6 +93,27 @@ def test_a_token_lets_a_browser_in_until_it_is_revoked(server: Server, tmp_path:
         assert browser.get("/").status_code == 200
         hardsave(tmp_path, "token", "revoke", "me", *store)
         assert browser.get("/").status_code == 401
+
+
+def test_the_commands_of_the_page_are_answered_as_it_says(server: Server, tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed: the commands of the page were NOT run")
+    typed = ("token", "add", "act", "--scope", "act", "--store", server.store)
+    token = hardsave(tmp_path, *typed).stdout.strip()
+    (block,) = blocks(DOCS / "howto" / "server.md", "bash")
+    steps = re.findall(r"^# (\d+): .*\n(curl .*)$", block, re.MULTILINE)
+    assert len(steps) == block.count("curl")
+    for status, command in steps:
+        own = command.replace("http://localhost:8765", server.url)
+        ran = subprocess.run(
+            ["sh", "-c", own.replace("curl ", "curl -s -o /dev/null -w '%{http_code}' ")],
+            env={**environment(tmp_path), "TOKEN": token},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=True,
+        )
+        assert ran.stdout == status, command
 
 
 def test_wrong_tokens_are_limited_and_right_ones_are_not(server: Server) -> None:

@@ -68,6 +68,7 @@ ARGUMENTS = {
     "jobs approve": ["asks"],
     "jobs deny": ["asks"],
     "worker": ["--agents", "agents.py:AGENTS", "--until-idle"],
+    "serve": ["--host", "203.0.113.7"],  # is refused: there is no token
     "token add": ["ci"],
     "token revoke": ["ci"],
     "workflow run": ["flow.yaml", "--agents", "agents.py:AGENTS"],

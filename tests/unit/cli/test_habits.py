@@ -17,7 +17,7 @@ from tests.unit.cli.conftest import Run
         ("history", "to see what was saved: 'hardsave log'"),
         ("resume", "to go on with an agent: 'hardsave rewind @ --resume'"),
         ("stash", "to save: 'hardsave save'"),
-        ("serve", "to run jobs: 'hardsave worker'"),
+        ("server", "to serve jobs over HTTP: 'hardsave serve'"),
         ("uninstall", "to take the hooks of agents out: 'hardsave init --undo'"),
         ("get", "see 'hardsave --help'"),
         ("st", "to see which files have changed: 'hardsave status'"),

@@ -72,11 +72,10 @@ def test_only_a_server_that_may_rewind_has_tools_that_destroy() -> None:
     assert [name for name, each in ALLOWED.items() if each.is_destructive] == ["rewind", "undo"]
 
 
-def test_an_answer_has_nothing_that_is_empty() -> None:
-    printed = {"id": "a", "seq": 1, "name": None, "git": {"a": []}, "files": {"added": 0}}
-    assert answers.answer(json.dumps(printed), " \n") == {
-        "result": {"id": "a", "files": {"added": 0}}
-    }
+def test_an_answer_has_nothing_that_is_empty_but_which_files_have_changed() -> None:
+    files = {"added": [], "changed": ["a.py"]}
+    printed = {"id": "a", "seq": 1, "name": None, "git": {"a": []}, "files": files}
+    assert answers.answer(json.dumps(printed), " \n") == {"result": {"id": "a", "files": files}}
 
 
 @pytest.mark.parametrize(

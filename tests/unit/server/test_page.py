@@ -13,8 +13,9 @@ from hardsave import Job
 from hardsave.errors import Misuse, NotFound
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.server.caller import Caller, Scope
+from hardsave.server.errors import answer, refusal
 from hardsave.server.page import render, routes, views
-from hardsave.server.route import Allowed, Answer, Call
+from hardsave.server.route import HTML, Allowed, Answer, Call
 from hardsave.server.table import find
 from tests.unit.cli.jobs_project import agent
 
@@ -150,6 +151,17 @@ def test_a_job_is_shown_with_all_that_is_known_of_it(worked: hardsave.Vault) -> 
     assert "can be resumed" in Browser(worked).get("/jobs/fix").text
     with pytest.raises(NotFound):
         Browser(worked).get("/jobs", id="other")
+
+
+def test_hints_are_commands_that_can_be_typed(vault: hardsave.Vault) -> None:
+    vault.tasks.cancel("new")
+    shown = Browser(vault).get("/jobs", id="new").text
+    assert "'hardsave tasks retry' lets it run again from the beginning" in shown
+    with pytest.raises(NotFound) as caught:
+        Browser(vault).get("/jobs", id="other")
+    refused = answer(refusal(caught.value), None, "1", as_page=True)
+    assert (refused.status, refused.media_type) == (404, HTML)
+    assert "'hardsave jobs list --all' lists them" in Reader(refused.body).text
 
 
 def test_messages_come_in_pages_and_long_ones_whole_on_their_own(

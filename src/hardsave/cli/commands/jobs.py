@@ -167,22 +167,46 @@ def _tally(counts: Any) -> str:
 @click.option("--from", "ref", type=REF, metavar="REF", help="From an earlier checkpoint of it.")
 @click.option("--max-turns", type=click.IntRange(1), help="How many turns it has from now on.")
 @click.option("--callback", metavar="URL", help="Told when it is over, instead of its own.")
+@click.option("--keep-files", is_flag=True, help="Go on with the files as they lie there now.")
 def resume(
-    session: Session, job: str, ref: str | None, max_turns: int | None, callback: str | None
+    session: Session,
+    job: str,
+    ref: str | None,
+    max_turns: int | None,
+    callback: str | None,
+    keep_files: bool,
 ) -> None:
     """Queue a job again that failed or was killed; it goes on where it was.
 
-    A worker takes it up: 'hardsave worker', or one of your own.
+    Its directory gets the files of its last save; what lies there is saved before. A worker
+    takes it up: 'hardsave worker', or one of your own.
     """
     jobs = _jobs(session)
     before = jobs.get(job)
-    resumed = jobs.resume(job, from_ref=ref, max_turns=max_turns, callback=callback)
+    if before.can_resume and not keep_files:
+        _say_which_files_change(session, before, ref)
+    resumed = jobs.resume(
+        job, from_ref=ref, max_turns=max_turns, callback=callback, keep_files=keep_files
+    )
     ids = f"{wording.shown(before.id)} goes on as {wording.shown(resumed.id)}"
     session.out.result(
         lambda: {"from": before.id, "turn": resumed.turns, **job_lines.as_data(resumed)},
         lambda: [f"{ids}, from turn {resumed.turns} of {resumed.max_turns}"],
     )
     _say_who_runs_it(session, resumed)
+
+
+def _say_which_files_change(session: Session, job: "Job", ref: str | None) -> None:
+    """A user may have mended a file by hand: the worker will put that aside."""
+    from hardsave.runtime.jobs.files import differing
+
+    found = differing(session.vault, job, ref)
+    if found:
+        session.out.say(
+            f"{wording.shown(found.workspace)} is not as its last save left it: its worker saves "
+            f"what is there, then restores its own files ({found})",
+            "to go on with the files as they are, resume it with --keep-files",
+        )
 
 
 @command(

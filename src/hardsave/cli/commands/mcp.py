@@ -1,6 +1,7 @@
 """`hardsave mcp`: checkpoints as tools of an MCP server, for agents."""
 
 import importlib.util
+import sys
 
 import click
 
@@ -30,6 +31,10 @@ def mcp(session: Session, allow_rewind: bool) -> None:
     """
     if importlib.util.find_spec("mcp") is None:
         raise Misuse("'hardsave mcp' needs one more package: pip install 'hardsave[mcp]'")
+    if sys.stdin.isatty():
+        session.out.say("this speaks MCP with an agent, which starts it; to install it, type:")
+        session.out.say("  claude mcp add hardsave -- hardsave mcp")
+        session.out.say("  codex mcp add hardsave -- hardsave mcp")
     from hardsave.cli.mcp_server import server
     from hardsave.cli.mcp_server.tools import Common
 

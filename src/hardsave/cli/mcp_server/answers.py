@@ -52,12 +52,16 @@ def error(printed: str, said: str, code: int) -> str:
 
 
 def _brief(data: Any) -> Any:
-    """Without what is empty."""
+    """Without what is empty, but for lists of files: none that has changed is an answer."""
     if isinstance(data, list):
         return [_brief(each) for each in data]
     if not isinstance(data, dict):
         return data
-    told = {key: _brief(value) for key, value in data.items() if key not in _LEFT_OUT}
+    told = {
+        key: value if key == "files" else _brief(value)
+        for key, value in data.items()
+        if key not in _LEFT_OUT
+    }
     return {key: value for key, value in told.items() if value not in (None, "", [], {})}
 
 

@@ -207,7 +207,8 @@ SEARCH = Tool(
 )
 _WHAT_A_REWIND_DOES = (
     "Bring files back as a checkpoint has them. The conversation goes on: only files change, and "
-    "only those that this session has changed, not the work of other agents. "
+    "only those that this session has changed, not the work of other agents; 'kept' in the result "
+    "lists what stays, and why. "
 )
 _ONLY_PREVIEW = (
     "this server may do no more: the user can type 'hardsave rewind REF --files --mine', or start "

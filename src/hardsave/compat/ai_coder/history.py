@@ -1,4 +1,4 @@
-"""Tool calls that nobody answered, in messages of Anthropic's and of OpenAI's form. Pure.
+"""Tool calls without an answer, in messages of Anthropic's and of OpenAI's form. Pure.
 
 No model accepts a call without its result right after it. In Anthropic's form results are blocks
 of the user's next message, in OpenAI's they are messages of the role `tool`.

@@ -7,13 +7,10 @@ slot is free for others. A job whose agent or model a worker was not given is le
 """
 
 import asyncio
-import concurrent.futures
 import contextlib
 import functools
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from pydantic_ai import Agent
@@ -28,8 +25,9 @@ from hardsave.errors import HardsaveError, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.objects.types import default_name
-from hardsave.runtime import loop
-from hardsave.runtime.jobs import closing, notices
+from hardsave.runtime import event_loop, loop
+from hardsave.runtime.event_loop import Submitted
+from hardsave.runtime.jobs import closing, files, notices
 from hardsave.runtime.loop.retrying import RETRY, Sleep
 from hardsave.tasks import offers
 from hardsave.tasks.attempt import Attempt
@@ -52,8 +50,6 @@ AgentFor = Agent[Any, Any] | Callable[[Job], Agent[Any, Any]]
 _GIVE = "give an Agent of Pydantic AI, or a function that makes one for a job"
 
 LOOK_SECONDS = 0.2
-_THREADS = 4
-"""For each job: what a tool holds for minutes, a command above all, keeps no other from saving."""
 
 
 class OutOfTurns(HardsaveError):
@@ -97,7 +93,7 @@ class Worker:
         self._model_retry = model_retry
         self._callback_retry = callback_retry
         self._sleep = sleep
-        self._events: asyncio.AbstractEventLoop | None = None
+        self._under_way: set[Submitted[Any]] = set()
         self._runner: Runner | None = None
 
     def run(
@@ -116,8 +112,7 @@ class Worker:
         wait before they are tried again; `told` gets each job when an attempt at it has ended."""
         runner = self._vault.tasks.runner(session, lease_seconds=lease_seconds, take_over=take_over)
         self._runner = runner
-        events = _event_loop(_THREADS * max(concurrency, 1))
-        with events as self._events, runner, self._telling(runner, grace_seconds) as wake:
+        with self._settling(), runner, self._telling(runner, grace_seconds) as wake:
             runner.run(
                 self._work,
                 concurrency=concurrency,
@@ -158,8 +153,22 @@ class Worker:
         if job.id != attempt.id:
             raise Misuse(f"job {attempt.id!r} goes on as {job.id!r}")  # a retry would not help
         self._closing.want(job.id, spec)
+        self._prepare(attempt, spec, id)
         outcome = self._answered(attempt, job, spec, id)
         return _storable(outcome.output)
+
+    def _prepare(self, attempt: Attempt, spec: JobSpec, id: JobId) -> None:
+        """Have conversation and files where the job goes on from."""
+        line = self._vault.timeline(spec.lineage)
+        head = _begun(line, spec, id)
+        if head is None:
+            return
+        log(__name__).info("job %r goes on from %s:%d", attempt.id, head.timeline, head.seq)
+        if spec.workspace is None or spec.keep_files or head.status == "completed":
+            return
+        workspace = files.workspace_of(self._vault, spec.workspace, attempt.id)
+        goal = head.id if head.id == spec.restore_from else None
+        files.bring_back(self._vault, line, workspace, attempt.task, goal)
 
     def _answered(self, attempt: Attempt, job: Job, spec: JobSpec, id: JobId) -> loop.Outcome[Any]:
         """The run, and the questions that it stops with."""
@@ -182,16 +191,13 @@ class Worker:
         id: JobId,
         words: Mapping[str, loop.Verdict],
     ) -> loop.Outcome[Any]:
-        line = self._vault.timeline(spec.lineage)
-        head = await asyncio.to_thread(_begun, line, spec, id)
-        is_taken_back = head is not None and head.id == spec.restore_from
         return await loop.run(
             self._agent(job),
             spec.prompt,
             run_id=spec.lineage,
-            line=line,
-            workspace=self._workspace(spec),
-            restore=True if is_taken_back else None,
+            line=self._vault.timeline(spec.lineage),
+            workspace=self._workspace(spec, id),
+            restore=False,  # they are there
             deps=None if self._deps is None else self._deps(job),
             model=None if spec.model is None else self._models[spec.model],
             models=self._models,
@@ -211,25 +217,41 @@ class Worker:
             return found
         return _made(job.spec.agent, found(job))
 
-    def _workspace(self, spec: JobSpec) -> Any:
+    def _workspace(self, spec: JobSpec, id: JobId) -> Any:
         if spec.workspace is None:
             return None
-        Path(spec.workspace).mkdir(parents=True, exist_ok=True)  # it may be another machine
-        return self._vault.workspace(spec.workspace)
+        return files.workspace_of(self._vault, spec.workspace, str(id))
 
     def _awaited(self, attempt: Attempt, work: Coroutine[Any, Any, T]) -> T:
         """Wait for a coroutine, for as long as the job is this attempt's."""
-        assert self._events is not None
-        future = asyncio.run_coroutine_threadsafe(work, self._events)
+        submitted = event_loop.submit(work)
+        self._under_way.add(submitted)
         while True:
             try:
-                return future.result(LOOK_SECONDS)
-            except concurrent.futures.TimeoutError:
-                if future.done():
+                return submitted.result(LOOK_SECONDS)
+            except TimeoutError:
+                if submitted.is_over:
                     raise  # its own
                 if attempt.is_lost:
-                    future.cancel()
+                    submitted.cancel()
                     raise LeaseLost(f"job {attempt.id!r} is not this worker's any more") from None
+            finally:
+                if submitted.is_over:
+                    self._under_way.discard(submitted)
+
+    @contextlib.contextmanager
+    def _settling(self) -> Iterator[None]:
+        """At the end, what was handed back has ended, too: it would write beside the worker that
+        takes it next."""
+        try:
+            yield
+        finally:
+            left = list(self._under_way)
+            for each in left:
+                each.cancel()
+            for each in left:
+                each.wait()
+            self._under_way.difference_update(left)
 
     # The end
 
@@ -282,32 +304,6 @@ def _made(name: str, made: Any) -> Agent[Any, Any]:
     if asyncio.iscoroutine(made):
         made.close()  # it is not awaited any more
     raise Misuse(f"agent {name!r} was made of the class {default_name(type(made))}; {_GIVE}")
-
-
-@contextlib.contextmanager
-def _event_loop(threads: int) -> Iterator[asyncio.AbstractEventLoop]:
-    """One loop in a thread of its own: clients of models keep connections that belong to one."""
-    events = asyncio.new_event_loop()
-    events.set_default_executor(concurrent.futures.ThreadPoolExecutor(threads, "hardsave-jobs"))
-    thread = threading.Thread(target=events.run_forever, name="hardsave-jobs", daemon=True)
-    thread.start()
-    try:
-        yield events
-    finally:
-        asyncio.run_coroutine_threadsafe(_settled(), events).result()
-        events.call_soon_threadsafe(events.stop)
-        thread.join()
-        events.close()
-
-
-async def _settled() -> None:
-    """End what was left running, so that nothing is destroyed while it waits."""
-    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
-    await asyncio.get_running_loop().shutdown_asyncgens()
-    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 def _storable(output: Any) -> Any:

@@ -27,6 +27,7 @@ from pydantic_graph import End
 
 from hardsave.errors import Conflict, HardsaveError, Misuse
 from hardsave.logs import log
+from hardsave.runtime import event_loop
 from hardsave.runtime.loop import conversation as conversations
 from hardsave.runtime.loop.approvals import ApprovalNeeded
 from hardsave.runtime.loop.capability import Keeping, Unknown
@@ -140,11 +141,13 @@ async def run(
 
 
 def run_sync(agent: Agent[Any, Out], prompt: Prompt | None = None, **options: Any) -> Outcome[Out]:
-    """The same for programs without coroutines; the options are those of `run`."""
+    """The same for programs without coroutines; the options are those of `run`. It runs in the
+    thread of `hardsave.runtime.event_loop`: an agent may be run so again and again, from any
+    thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(run(agent, prompt, **options))
+        return event_loop.run(run(agent, prompt, **options))
     raise Misuse("a loop is running here already: await run() instead of run_sync()")
 
 

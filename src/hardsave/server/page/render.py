@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hardsave.wording import ago, count, line, passage, shown
+from hardsave.wording import ago, count, in_our_words, line, passage, shown
 
 CUT = 2_000  # characters of a text that a page shows at first
 
@@ -33,6 +33,7 @@ def environment() -> Environment:
         "opening": opening,
         "is_long": is_long,
         "count": count,
+        "in_our_words": in_our_words,
         "when": when,
         "iso": iso,
     }

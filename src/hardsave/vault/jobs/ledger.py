@@ -200,14 +200,16 @@ class Jobs:
         from_ref: str | None = None,
         max_turns: int | None = None,
         callback: str | None = None,
+        keep_files: bool = False,
     ) -> Job:
         """Queue a job again that has failed, was killed, or has used its turns: it goes on where it
         was, under the next id of its lineage.
 
-        With `from_ref`, its worker takes conversation and files back to an earlier checkpoint
-        first. A job that has used all its turns gets as many again, unless `max_turns`
-        says otherwise. What comes back is what it goes on from, also if a worker has taken it up
-        meanwhile.
+        Its worker first has the files of its last save in its directory, and saves what lies there
+        before; `keep_files` lets it go on with the files as they are. With `from_ref`, its worker
+        takes conversation and files back to an earlier checkpoint first. A job that has used all
+        its turns gets as many again, unless `max_turns` says otherwise. What comes back is what it
+        goes on from, also if a worker has taken it up meanwhile.
         """
         task, found = self._look(id)
         job = self._judged(task, found)
@@ -222,6 +224,7 @@ class Jobs:
             callback=job.spec.callback if callback is None else callback,
             resumed=JobResumption(from_job=job.id, at=self._now().isoformat(timespec="seconds")),
             restore_from=None if target is None else target.checkpoint,
+            keep_files=keep_files,
         )
         queued = self._queue(spec, specs.parse(job.id).next, job.text, 0)
         if self._saved(job.lineage) is None:

@@ -80,6 +80,9 @@ class JobSpec:
     resumed: JobResumption | None = None
     restore_from: str | None = None
     """The checkpoint that it was taken back to; its files are brought back before it goes on."""
+    keep_files: bool = False
+    """Whether it goes on with the files that lie in its directory, not with those of its last
+    save."""
 
     @property
     def works_in(self) -> str | None:

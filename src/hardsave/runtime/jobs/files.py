@@ -1,0 +1,172 @@
+"""The files of a job that goes on: its directory is as its last save left it, or it says why not.
+
+Contract. Conversation and files come from one checkpoint, the head of the job. What differs in the
+directory, by another job, another checkout or the attempt that died, is saved before it is
+replaced, and `undo` brings it back. A job does not go on without its files: what is in the way is
+raised, with the next step. A restore that was interrupted is finished, or begun again, by the next
+attempt: what it had saved of the directory is not taken for the job's own files.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hardsave.errors import Conflict, Misuse
+from hardsave.logs import log
+from hardsave.page import every
+from hardsave.tasks.task import Task
+from hardsave.timeline.step_summary import SAFETY
+from hardsave.vault.checkpoint import Checkpoint, record_of
+from hardsave.vault.jobs import state as states
+from hardsave.vault.jobs.state import Job
+from hardsave.vault.line import Timeline
+from hardsave.vault.rewind import Rewind
+from hardsave.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from hardsave.vault.restore_plan import FileChanges
+    from hardsave.vault.workspace import Workspace
+
+_PAGE = 500
+_LOOKED_AT = 1_000  # checkpoints, for the last one that has files
+_SHOWN = 5  # paths in a message
+
+
+def workspace_of(vault: Vault, directory: str, id: str) -> "Workspace":
+    """The directory of a job, made if it is not there: this may be another machine."""
+    try:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Misuse(
+            f"job {id!r} cannot work in {directory!r}: {error.strerror or error}; make that a "
+            "directory that its worker can write to, then resume the job"
+        ) from error
+    return vault.workspace(directory)
+
+
+def bring_back(
+    vault: Vault, line: Timeline, workspace: "Workspace", task: Task, goal: str | None
+) -> None:
+    """Have the files of a job in its directory, as its last save has them, or the checkpoint that
+    is its `goal`."""
+    target = line.get(goal) if goal is not None else _last_with_files(vault, line)
+    if target is None or target.files is None:
+        return  # no file was ever saved of it
+    other = _earlier(vault, task, str(workspace.path))
+    done = _restored(line, target, workspace, dry_run=other is not None)
+    if other is None:
+        _tell(done, task.id)
+    elif done.files:
+        raise Conflict(
+            f"the files of job {task.id!r} cannot be brought back into {str(workspace.path)!r}: "
+            f"job {other.id!r} works there now; resume it when that one has ended"
+        )
+
+
+def differing(vault: Vault, job: Job, ref: str | None = None) -> "FileChanges | None":
+    """What a worker on this machine would do to the directory of a job that is resumed now; None if
+    there is no directory, or no file was saved."""
+    directory, line = job.spec.workspace, vault.timeline(job.lineage)
+    if directory is None or not os.path.isdir(directory):
+        return None
+    target = line.get(ref) if ref is not None else _last_with_files(vault, line)
+    if target is None or target.files is None:
+        return None
+    return _restored(line, target, vault.workspace(directory), dry_run=True).files
+
+
+def _restored(
+    line: Timeline, target: Checkpoint, workspace: "Workspace", *, dry_run: bool
+) -> Rewind:
+    return line.rewind(
+        target.id, what="files", scope="everyone", workspace=workspace, dry_run=dry_run
+    )
+
+
+# Which files
+
+
+def _last_with_files(vault: Vault, line: Timeline) -> Checkpoint | None:
+    """The newest checkpoint with files that the job is built on, but for one that was only saved
+    for a restore that did not come to its end."""
+    head = line.head
+    if head is None:
+        return None
+    past = chain([head], islice(line.ancestors(), _LOOKED_AT))
+    found = (each for each in past if each.files is not None)
+    return next((each for each in found if not _is_aside(vault, line, each)), None)
+
+
+def _is_aside(vault: Vault, line: Timeline, one: Checkpoint) -> bool:
+    """Whether it was saved for a restore, and no rewind has chosen it since."""
+    if one.summary is None or one.summary.phase != SAFETY:
+        return False
+    last = next(vault.operations(line.name), None)
+    return last is None or last.kind != "rewind" or last.about.get("to") != record_of(one).id
+
+
+# Who else is there
+
+
+def _earlier(vault: Vault, task: Task, directory: str) -> Task | None:
+    """A job that works in the same directory, and has begun earlier: of two that begin at once, one
+    goes first."""
+    running = every(lambda after: vault.tasks.find(state="in_progress", limit=_PAGE, after=after))
+    there = _working_in(directory, running)
+    return next((each for each in there if _begun(each) < _begun(task)), None)
+
+
+def _working_in(directory: str, running: Iterable[Task]) -> Iterator[Task]:
+    here = os.path.realpath(directory)
+    for task in running:
+        asked = states.queued(task)
+        there = None if asked is None else asked[0].workspace
+        if there is not None and shares(os.path.realpath(there), here):
+            yield task
+
+
+def shares(one: str, other: str) -> bool:
+    """Whether two directories are one, or one lies in the other."""
+    return os.path.commonpath([one, other]) in (one, other)
+
+
+def _begun(task: Task) -> tuple[float, str]:
+    return (0.0 if task.started_at is None else task.started_at.timestamp(), task.id)
+
+
+# What is told
+
+
+def _tell(done: Rewind, id: str) -> None:
+    """Log what was done; raise what could not be."""
+    files = done.files
+    if files is None:
+        return
+    kept = "" if done.before is None else f"{done.before.timeline}:{done.before.seq}"
+    if files:
+        log(__name__).warning(
+            "job %r: %s was not as its last save left it (%s); its files are back. What was there "
+            "is saved as %s, and 'hardsave undo --timeline %s' brings it back",
+            id,
+            files.workspace,
+            files,
+            kept,
+            done.timeline,
+        )
+    if files.not_saved:
+        names = _listed(each.path for each in files.not_saved)
+        log(__name__).warning("job %r: never saved, so not brought back: %s", id, names)
+    if files.missing:
+        names = _listed(f"{each.path} ({each.reason})" for each in files.missing)
+        raise Conflict(
+            f"the files of job {id!r} cannot be brought back into {files.workspace!r}: {names}; "
+            "move away what is in the way, then resume it"
+        )
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = list(names)
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return ", ".join(found[:_SHOWN]) + more
