@@ -151,6 +151,7 @@ def test_no_other_name_looks_like_an_export() -> None:
         "stores",
         "testing",
         "tuples",
+        "wording",
     }
     rooms |= {"runtime", "tasks", "timeline", "vault", "workspace"}
     typing_only = {"TYPE_CHECKING"}
