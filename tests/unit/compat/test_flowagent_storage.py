@@ -245,7 +245,7 @@ def test_an_agents_checkpoints_are_listed_newest_first_and_by_pages(
         assert ids(await manager.list_by_agent("x", 1, 1, user_id="a")) == ["chk_a_0"]
         (whole,) = await manager.list_by_agent("x", limit=1, full=True, user_id="a")
         assert whole == await manager.load("chk_a_3")
-        assert await manager.list_by_agent("nobody", user_id="a") == []
+        assert await manager.list_by_agent("unknown", user_id="a") == []
 
     run(session())
 
