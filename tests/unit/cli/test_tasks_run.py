@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -56,12 +57,19 @@ def served(*arguments: str) -> "subprocess.Popen[str]":
 
 
 def said(server: "subprocess.Popen[str]", pattern: str) -> "re.Match[str]":
-    """The first line that is like this."""
+    """The first line that is like this; a server that never says it is killed."""
     assert server.stderr is not None
-    for line in server.stderr:
-        if found := re.search(pattern, line):
-            return found
-    raise AssertionError(f"it ended without saying {pattern!r}")
+    lines: list[str] = []
+    too_late = threading.Timer(SECONDS, server.kill)
+    too_late.start()
+    try:
+        for line in server.stderr:
+            if found := re.search(pattern, line):
+                return found
+            lines.append(line)
+    finally:
+        too_late.cancel()
+    raise AssertionError(f"it did not say {pattern!r}, but {lines}")
 
 
 def is_gone(pid: int) -> bool:

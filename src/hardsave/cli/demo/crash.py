@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import hardsave
-from hardsave.cli.demo.stage import Stage, check
+from hardsave.cli.demo.stage import Kill, Stage, check
 
 STEPS = [
     "read the failing test",
@@ -22,7 +22,7 @@ STEPS = [
     "run the tests again",
     "write the summary",
 ]
-KILL_AFTER = 4
+KILL = Kill(after=4, last=len(STEPS) - 1)
 
 
 def agent(store: str) -> None:
@@ -43,7 +43,7 @@ def agent(store: str) -> None:
 def play(stage: Stage) -> None:
     store, say = stage.store, stage.say
     say("1. An agent starts to work, and saves after every turn.")
-    stage.play(__name__, store, kill_after=KILL_AFTER)
+    stage.play(__name__, store, kill=KILL)
     with hardsave.open(store) as vault:
         saved = vault.timeline("fix-the-parser").load()["turn"]
     say(f"   Killed with SIGKILL. Turn {saved} was the last one saved.")

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import hardsave
-from hardsave.cli.demo.stage import Stage, check
+from hardsave.cli.demo.stage import Kill, Stage, check
 
 TEXTS = {
     "src/parser.py": "def parse(text):\n    return text.split()\n",
@@ -40,7 +40,8 @@ def play(stage: Stage) -> None:
     say, work = stage.say, stage.folder / "project"
     work.mkdir()
     say("1. An agent writes files, and saves them with its state. Then it deletes them all.")
-    stage.play(__name__, stage.store, str(work), kill_after=len(TEXTS) + 2)
+    lines = len(TEXTS) + 2
+    stage.play(__name__, stage.store, str(work), kill=Kill(after=lines, first=lines))
     check(list(work.iterdir()) == [], "nothing is left")
     say("   Killed with SIGKILL. The workspace is empty.")
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import hardsave
-from hardsave.cli.demo.stage import Stage, check
+from hardsave.cli.demo.stage import Kill, Stage, check
 from hardsave.runtime.scripted import Call, Reply, ScriptedModel
 
 TEXTS = {
@@ -20,7 +20,7 @@ TEXTS = {
     "test_parser.py": "from parser import parse\n\nassert parse('a b') == ['a', 'b']\n",
     "README.md": "# A parser\n",
 }
-KILL_AFTER = 2  # files
+KILL = Kill(after=2, last=2)  # files
 SCRIPT = [
     *(
         Reply(f"Next is {path}.", (Call("write", {"path": path, "content": text}),))
@@ -73,7 +73,7 @@ def play(stage: Stage) -> None:
         say("1. A job is queued, and a worker begins it.")
         with hardsave.open(stage.store) as vault:
             vault.jobs.add("parser", "Write a parser", workspace=work, max_turns=10)
-        stage.play(__name__, stage.store, model.openai_url, kill_after=KILL_AFTER)
+        done = len(stage.play(__name__, stage.store, model.openai_url, kill=KILL))
         shutil.rmtree(work)
         say("   Killed with SIGKILL, and its files are gone with its machine.")
 
@@ -83,7 +83,7 @@ def play(stage: Stage) -> None:
             check(job.can_resume, "a killed job can be resumed")
             say(f"   It goes on as {vault.jobs.resume('parser').id}.")
         left = stage.play(__name__, stage.store, model.openai_url)
-        check(len(left) <= len(TEXTS) - KILL_AFTER, "what was written is not written again")
+        check(len(left) <= len(TEXTS) - done, "what was written is not written again")
         asked = len(model.requests)
 
     with hardsave.open(stage.store) as vault:

@@ -2,27 +2,29 @@
 
 import hardsave
 from hardsave.cli.demo import agent_server
-from hardsave.cli.demo.stage import Stage, check
+from hardsave.cli.demo.stage import Kill, Stage, check
 
 SERVER = agent_server.__name__
-KILL_AFTER = 2  # actions of the second task
+ACTIONS = 4  # of each task
+KILL = Kill(after=2, last=3)  # actions of the second task
 TEXTS = ("Write the parser", "Test the parser", "Ship the parser")
 
 
 def play(stage: Stage) -> None:
     store, say = stage.store, stage.say
     say("1. A server works off a task, and stops.")
-    check(len(stage.play(SERVER, store, TEXTS[0])) == 4, "four actions")
+    check(len(stage.play(SERVER, store, TEXTS[0])) == ACTIONS, "four actions")
 
     say("2. It gets two more, and is killed in the middle of the first.")
-    stage.play(SERVER, store, *TEXTS[1:], kill_after=KILL_AFTER)
+    done = len(stage.play(SERVER, store, *TEXTS[1:], kill=KILL))
     with hardsave.open(store) as vault:
         task = vault.tasks.get("test-the-parser")
         progress = task.progress
         say(f"   Killed. {task.id}: {task.state}, {progress.done} of {progress.total}.")
     say("   The same command again, with nothing else to do by hand:")
     left = len(stage.play(SERVER, store, *TEXTS[1:]))
-    check(left in (4 + 1, 4 + 2), f"{left} actions were left")  # one may have been under way
+    most = 2 * ACTIONS - done
+    check(left in (most - 1, most), f"{left} actions were left")  # one may have been under way
 
     say("3. What fails is tried again, as often as it may be.")
     _retry(stage)
@@ -38,7 +40,7 @@ def play(stage: Stage) -> None:
 def _retry(stage: Stage) -> None:
     def flaky(attempt: hardsave.Attempt) -> str:
         if attempt.number < 3 or attempt.id == "hopeless":
-            raise OSError("the model is overloaded")
+            attempt.fail("the model is overloaded")  # raised, it would be shown with its traceback
         return "at last"
 
     with hardsave.open(stage.store) as vault, vault.tasks.runner("flaky") as runner:
