@@ -15,6 +15,7 @@
       max_age_days: 30           # what has no name and is older goes
       max_per_timeline: 1000
       max_store_mb: 10240
+      thin: 200                  # of a timeline with more: the first, the last 20, each name's last
     hooks:
       daemon: false              # hooks leave no process behind that answers the next ones
 
@@ -149,6 +150,7 @@ SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
         "max_age_days": _Key("retain_days", _number(1, 36_500)),
         "max_per_timeline": _Key("retain_per_timeline", _number(1, 1_000_000_000)),
         "max_store_mb": _Key("retain_mb", _number(1, 1 << 40)),
+        "thin": _Key("retain_thin", _number(1, 1_000_000_000)),
     },
     ("hooks",): {"daemon": _Key("hooks_daemon", _one_of(True, False), needs_trust=False)},
     CODE_AGENT_SECTION: {

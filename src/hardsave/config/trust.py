@@ -25,7 +25,8 @@ _reported: set[str] = set()  # once a process is enough
 
 _STOPPED_BY: Mapping[str, tuple[str, Any]] = {
     **dict.fromkeys(
-        ("retain_days", "retain_per_timeline", "retain_mb"), ("retain_automatically", False)
+        ("retain_days", "retain_per_timeline", "retain_mb", "retain_thin"),
+        ("retain_automatically", False),
     ),
     **dict.fromkeys(("profile", "keep_completed", "cleanup_every"), ("cleanup_every", 0)),
 }

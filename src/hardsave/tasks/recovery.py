@@ -32,8 +32,8 @@ def fate(
     started: Callable[[int], int | None] | None,
     ours: Collection[Id],
 ) -> Fate:
-    """Judge an owner. `started` tells when a process here began; None: nobody can say. `ours` are
-    the owners that this program has been: another one of its number was there before it.
+    """Judge an owner. `started` tells when a process here began; None: that cannot be asked. `ours`
+    are the owners that this program has been: another one of its number was there before it.
 
     The order matters: after a restart or on another machine times since boot mean nothing, and
     in another container numbers of processes do not either. One boot is one machine, whatever

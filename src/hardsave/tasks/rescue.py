@@ -75,7 +75,7 @@ def obituary(found: Buried) -> str:
 
 def the_dead(desk: Desk, *, take_over: bool) -> list[Buried]:
     """Who is dead and not buried yet."""
-    running = list(_in_progress(desk, None))  # first: whoever claims has a lease before
+    running = list(_in_progress(desk, None))  # first: a process that claims has a lease before
     owners = desk.store.owners(desk.user)
     judged = (_judged(desk, *each, take_over=take_over) for each in fates(desk, owners))
     found = [each for each in judged if each is not None]
@@ -106,7 +106,7 @@ def _judged(desk: Desk, owner: OwnerRecord, fate: Fate, *, take_over: bool) -> B
 def _divided(
     desk: Desk, owner: OwnerRecord | None, why: str, tasks: Sequence[TaskRecord]
 ) -> Buried:
-    """What nobody works on apart from what somebody still does."""
+    """What no process works on, apart from what a program still works on."""
     left = ChildLocks(desk.store).survivors(tasks)
     free = [task for task in tasks if task.name not in left]
     outlived = [(task, left[task.name]) for task in tasks if task.name in left]
@@ -147,7 +147,7 @@ def report(
     dry_run: bool = False,
 ) -> RecoveryReport:
     """What was found; at the start of a session also what others have found since the last one
-    began, and told nobody who starts one."""
+    began, which no report of a start has told."""
     begun, stopped = (
         desk.store.latest_entry(desk.user, kind) for kind in ("session_started", "session_stopped")
     )
@@ -183,14 +183,14 @@ def report(
 
 def _broke_off(desk: Desk, begun: EntryRecord | None, stopped: EntryRecord | None) -> bool:
     """Whether the last session said itself that its stop was not clean: if it had nothing under
-    way, there is nobody to be found."""
+    way, no dead process is to be found."""
     if begun is None or stopped is None or stopped.number < begun.number:
         return False
     return not desk.codec.decode(stopped.data).get("clean", True)
 
 
 def _buried_before(desk: Desk, begun: EntryRecord | None) -> list[DeadSession]:
-    """Who died last, if a session that runs, or somebody at a terminal, has put his tasks back."""
+    """Who died last, if a session that runs, or a command, has put its tasks back."""
     latest = desk.store.latest_entry(desk.user, "recovered")
     if latest is None or (begun is not None and latest.number < begun.number):
         return []

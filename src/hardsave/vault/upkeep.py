@@ -29,7 +29,7 @@ from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.record import Record
 from hardsave.stores.base import Collected
-from hardsave.timeline.policy import DAY, DEFAULT, MICROSECOND, Policy
+from hardsave.timeline.policy import DAY, DEFAULT, MICROSECOND, Policy, Thin
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.vault.context import Context
@@ -174,6 +174,8 @@ def combined(files: Iterable[Found]) -> Terms:
             changes["max_per_timeline"] = said["retain_per_timeline"]
         if "retain_mb" in said:
             changes["max_store_bytes"] = said["retain_mb"] * _MIB
+        if "retain_thin" in said:
+            changes["thin"] = Thin(above=said["retain_thin"])
         terms = terms._replace(policy=replace(terms.policy, **changes))
     return terms
 

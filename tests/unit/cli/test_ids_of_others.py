@@ -87,11 +87,14 @@ def test_numbers_of_a_session_are_its_own_also_after_an_import(run: Run, project
     there = breakpilot.CheckpointManager("s1")
     for number in range(4):
         there.create("step", {"number": number})
+    there.clear()
+    there.create("step", {"number": "fifth"})
     with hardsave.open() as vault:
         here = breakpilot.CheckpointManager("s1", vault=vault)
         here.create("own", {"number": "own"})
         here.import_checkpoints(there.export())
         last = here.create("last", {"number": "last"})
+        assert last.id == "s1:6"
         for one in here:
             assert vault.get(one.id).state["data"]["number"] == one.data["number"]
     assert run("show", last.id, "--state", "--json").data["data"]["number"] == "last"

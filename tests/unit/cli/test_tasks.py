@@ -168,6 +168,19 @@ def test_recover_tells_what_a_killed_server_left_and_puts_it_back(run: Run, proj
     assert after["incomplete_count"] == 2
 
 
+def test_with_manual_recovery_only_recover_puts_a_task_back(run: Run, project: Path) -> None:
+    (project / "hardsave.yaml").write_text("recovery: manual\n")
+    run("tasks", "add", "t1")
+    killed_at_work()
+    refused = run("tasks", "start", "t1", "--", "true")
+    assert (refused.code, "'hardsave tasks recover' puts it back" in refused.err) == (4, True)
+    assert run("jobs", "list").code == 0  # which looks for dead workers
+    assert run("tasks", "show", "t1", "--json").data["state"] == "in_progress"
+    assert "waits for 'hardsave tasks recover'" in run("tasks", "recover", "--dry-run").out
+    assert "will run again" in run("tasks", "recover").out
+    assert run("tasks", "start", "t1", "--", "true").code == 0
+
+
 ITSELF = ["sh", "-c", "echo $$; exec sleep 60 2>&-"]
 ITS_CHILD = [
     "sh",

@@ -270,6 +270,16 @@ def test_a_save_that_fails_does_not_stop_the_agent_and_is_reported(
     assert found.turns == 1
 
 
+def test_in_a_strict_vault_a_save_that_fails_raises() -> None:
+    with hardsave.open("memory://", strict=True) as vault:
+        manager = CheckpointManager(vault)
+        wrong = made()
+        wrong.messages.append({"role": "user", "content": object()})
+        with pytest.raises(hardsave.Misuse):
+            save(manager, wrong)
+        assert manager.save_failures == 1
+
+
 def test_a_save_that_fails_as_nobody_foresaw_does_not_stop_the_agent_either(
     manager: CheckpointManager, vault: hardsave.Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:

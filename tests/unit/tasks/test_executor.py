@@ -705,7 +705,29 @@ def test_with_manual_recovery_nothing_is_put_back_before_it_is_asked_for(
         assert ran == ["new"]
         assert room.tasks.get("spent").state == "failed"
         assert room.tasks.get("a").state == "in_progress"
+    with room.tasks.runner("again", recovery="manual") as runner:
+        assert [each.session for each in runner.report.dead] == ["dead"]
     assert room.tasks.recover().put_back
     assert (room.tasks.get("a").state, room.tasks.get("a").attempts) == ("pending", 1)
     with pytest.raises(Misuse, match="recovery is 'auto' or 'manual'"):
         room.tasks.runner("test", recovery=cast(Any, "never"))
+
+
+def test_a_traceback_has_neither_local_values_nor_secrets(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    with hardsave.open("memory://", redact=True) as vault:
+        vault.tasks.add("t", max_attempts=1)
+
+        def handle(attempt: hardsave.Attempt) -> None:
+            local = "a value of a variable"
+            raise TypeError(f"{secret} is refused, {len(local)}")
+
+        with vault.tasks.runner("test") as runner:
+            runner.run(handle, until_idle=True)
+        told = [str(each.about) for each in vault.tasks.history("t")] + [caplog.text]
+    assert "TypeError" in "".join(told)
+    assert "in handle" in "".join(told)
+    assert secret not in "".join(told)
+    assert "a value of a variable" not in "".join(told)

@@ -235,6 +235,16 @@ def test_the_users_settings_count(opened: Callable[[], hardsave.Vault], clock: C
     assert seqs(vault) == [5, 4, 3, 2]
 
 
+def test_long_timelines_are_thinned_if_the_settings_say_so(
+    opened: Callable[[], hardsave.Vault], clock: Clock
+) -> None:
+    settings_of_user("retention:\n  max_age_days: 1000\n  thin: 3\n")
+    vault = opened()
+    saved_long_ago(vault, clock)
+    vault.store.upkeep()
+    assert seqs(vault) == [5, 4, 3, 1]  # 3 has a name
+
+
 def test_it_can_be_switched_off(
     opened: Callable[[], hardsave.Vault], project: Path, clock: Clock
 ) -> None:
