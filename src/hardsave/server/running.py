@@ -83,7 +83,7 @@ def serve(
     first = threading.Thread(
         target=_announce, args=(server, listening, ready, on_ready), daemon=True
     )
-    _stay_for_signals()
+    _stop_on_signals(server)
     first.start()
     try:
         server.run(sockets=[listening])
@@ -132,11 +132,11 @@ def _named(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-def _stay_for_signals() -> None:
-    """uvicorn raises the signal that has stopped it once more: it was heard, and the process ends
-    as one that did what it was told."""
+def _stop_on_signals(server: uvicorn.Server) -> None:
+    """Also a signal that comes before uvicorn listens for it stops the server. uvicorn raises the
+    one that has stopped it once more, which then ends nothing: the exit code is 0."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
 
 
 def _announce(

@@ -13,8 +13,9 @@ import pytest
 import hardsave
 from hardsave.cli.errors import Exit
 from hardsave.compat.ai_coder import AgentCheckpoint, checkpoint_manager
+from hardsave.runtime.jobs.worker import Worker
 from tests.unit.cli.conftest import Run
-from tests.unit.cli.jobs_project import make_jobs
+from tests.unit.cli.jobs_project import agent, make_jobs
 
 WORK = ("worker", "--agents", "agents.py:AGENTS", "--until-idle")
 
@@ -129,6 +130,23 @@ def test_a_resumption_may_have_a_callback_of_its_own_and_is_logged(
     with hardsave.open() as vault:
         assert vault.jobs.get("fix").spec.callback == "https://example.org/told"
     assert run("jobs", "resume", "asks", "--callback", "nowhere").code == Exit.CONFLICT
+
+
+def test_a_resumption_says_which_files_its_worker_would_change(
+    run: Run, jobs_project: Path
+) -> None:
+    assert run("jobs", "submit", "here", "--prompt", "Do", "--agent", "breaks").code == Exit.DONE
+    with hardsave.open() as vault:
+        Worker(vault, {"breaks": agent(breaks=True)}).run(until_idle=True)
+    (jobs_project / "mended").write_text("by hand")
+    ran = run("jobs", "resume", "here")
+    assert "then restores its own files (1 removed)" in " ".join(ran.err.split())
+    assert "--keep-files" in ran.err
+    run("tasks", "cancel", "here~2")
+    assert "--keep-files" not in run("jobs", "resume", "here", "--keep-files").err
+    with hardsave.open() as vault:
+        Worker(vault, {"breaks": agent()}).run(until_idle=True)
+    assert (jobs_project / "mended").read_text() == "by hand"
 
 
 def test_watching_a_job_that_is_over_says_how_it_ended(run: Run, jobs_project: Path) -> None:

@@ -819,7 +819,7 @@ def test_progress_of_instructions_is_kept_for_the_next_attempt(open_manager: Ope
     progress = again.get_instruction_progress("t")
     assert progress is not None
     assert progress["completed_instructions"] == [1, 2, 3]
-    assert again.get_instruction_progress("nobody") is None
+    assert again.get_instruction_progress("unknown") is None
 
 
 def test_what_the_file_shows_can_be_read_without_it(open_manager: Open, project: Path) -> None:

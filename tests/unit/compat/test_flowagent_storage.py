@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import subprocess
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -245,7 +246,7 @@ def test_an_agents_checkpoints_are_listed_newest_first_and_by_pages(
         assert ids(await manager.list_by_agent("x", 1, 1, user_id="a")) == ["chk_a_0"]
         (whole,) = await manager.list_by_agent("x", limit=1, full=True, user_id="a")
         assert whole == await manager.load("chk_a_3")
-        assert await manager.list_by_agent("nobody", user_id="a") == []
+        assert await manager.list_by_agent("unknown", user_id="a") == []
 
     run(session())
 
@@ -282,6 +283,19 @@ def test_with_a_user_no_other_users_checkpoint_is_given(storage: CheckpointStora
 
 
 # Ours
+
+
+def test_a_file_in_a_repository_is_kept_out_of_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["git", "init", "-q"], check=True)
+    Path("checkpoints.py").touch()
+    storage = SQLiteCheckpointStorage(db_path="checkpoints.db")
+    run(fill(storage, 2))
+    status = subprocess.run(["git", "status", "--porcelain"], capture_output=True, check=True)
+    assert status.stdout == b"?? checkpoints.py\n"
+    run(storage.close())
 
 
 def test_at_the_limit_the_oldest_go(make: Make) -> None:

@@ -21,6 +21,7 @@ ROUTES = (
     Route("GET", "/jobs/{id}", nothing, scope="read"),
     Route("POST", "/form", nothing, scope="act", page=True),
     Route("GET", "/login", nothing, scope=None, page=True),
+    Route("POST", "/login", nothing, scope=None, page=True),
     Route("GET", "/page", nothing, scope="read", page=True),
 )
 ADMIN = Caller("a", None, "admin")

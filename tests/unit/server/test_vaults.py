@@ -10,6 +10,8 @@ from hardsave.server.errors import Refused
 from hardsave.server.lanes import Lane
 from hardsave.server.vaults import Vaults
 
+LIMIT = 10  # seconds
+
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
@@ -47,10 +49,12 @@ def test_open_vaults_are_bounded_and_one_in_use_stays_open(url: str) -> None:
 def test_a_lane_that_is_full_refuses_and_goes_on_later() -> None:
     async def scene() -> None:
         lane, gate = Lane("test", threads=1, waiting=1), threading.Event()
-        first, second = (asyncio.ensure_future(lane.run(gate.wait)) for _ in range(2))
+        first, second = (
+            asyncio.ensure_future(lane.run(lambda: gate.wait(LIMIT))) for _ in range(2)
+        )
         await asyncio.sleep(0)
         with pytest.raises(Refused) as caught:
-            await lane.run(gate.wait)
+            await lane.run(lambda: gate.wait(LIMIT))
         assert (caught.value.status, caught.value.headers) == (503, (("Retry-After", "1"),))
         gate.set()
         assert [await first, await second] == [True, True]
@@ -62,14 +66,14 @@ def test_a_lane_that_is_full_refuses_and_goes_on_later() -> None:
 def test_a_caller_that_goes_away_keeps_its_place_until_the_call_has_ended() -> None:
     async def scene() -> None:
         lane, gate = Lane("test", threads=1, waiting=0), threading.Event()
-        gone = asyncio.ensure_future(lane.run(gate.wait))
+        gone = asyncio.ensure_future(lane.run(lambda: gate.wait(LIMIT)))
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.sleep(0)
         with pytest.raises(Refused):
             await lane.run(lambda: 7)
         gate.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LIMIT):
             assert await _free(lane) == 7
 
     asyncio.run(scene())

@@ -183,6 +183,8 @@ def resume(
     """
     jobs = _jobs(session)
     before = jobs.get(job)
+    if before.can_resume and not keep_files:
+        _say_which_files_change(session, before, ref)
     resumed = jobs.resume(
         job, from_ref=ref, max_turns=max_turns, callback=callback, keep_files=keep_files
     )
@@ -192,6 +194,19 @@ def resume(
         lambda: [f"{ids}, from turn {resumed.turns} of {resumed.max_turns}"],
     )
     _say_who_runs_it(session, resumed)
+
+
+def _say_which_files_change(session: Session, job: "Job", ref: str | None) -> None:
+    """A user may have mended a file by hand: the worker will put that aside."""
+    from hardsave.runtime.jobs.files import differing
+
+    found = differing(session.vault, job, ref)
+    if found:
+        session.out.say(
+            f"{wording.shown(found.workspace)} is not as its last save left it: its worker saves "
+            f"what is there, then restores its own files ({found})",
+            "to go on with the files as they are, resume it with --keep-files",
+        )
 
 
 @command(

@@ -81,7 +81,7 @@ def _tell(session: Session, ready: "Ready") -> None:
     if session.out.as_json:
         print(json.dumps(ready._asdict()), flush=True)
         return
-    session.out.say(f"serving {session.url} at {ready.url}; Ctrl-C stops it")
+    session.out.say(f"serving {session.url}", f"at {ready.url}; Ctrl-C stops it")
     session.out.say("this link lets one browser in, once, within ten minutes:")
     print(ready.link, flush=True)
 

@@ -19,6 +19,7 @@ from hardsave.errors import Misuse
 from hardsave.stores.base import Store
 from hardsave.stores.registry import open_store
 from hardsave.timeline import names
+from hardsave.workspace.git.exclude_file import exclude
 
 _PAGE = 1_000
 _OWNERS = STAND_IN + "flowagent"  # a user that no user's id is turned into
@@ -190,9 +191,12 @@ def _agent(agent_id: str, user_id: str | None) -> Of:
 
 
 def _opened(db_path: str | Path) -> Store:
-    is_in_memory = str(db_path) == ":memory:"
-    url = "memory://" if is_in_memory else file_url(Path(db_path))
-    return open_store(url, durability="power")
+    if str(db_path) == ":memory:":
+        return open_store("memory://", durability="power")
+    path = Path(db_path)
+    store = open_store(file_url(path), durability="power")
+    exclude(path.absolute(), ("", "-*"))  # with all that lies beside a store
+    return store
 
 
 def _check_limit(what: str, limit: int) -> None:

@@ -20,11 +20,13 @@ from hardsave.tasks.task import Task
 from hardsave.timeline.step_summary import SAFETY
 from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.jobs import state as states
+from hardsave.vault.jobs.state import Job
 from hardsave.vault.line import Timeline
 from hardsave.vault.rewind import Rewind
 from hardsave.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from hardsave.vault.restore_plan import FileChanges
     from hardsave.vault.workspace import Workspace
 
 _PAGE = 500
@@ -61,6 +63,18 @@ def bring_back(
             f"the files of job {task.id!r} cannot be brought back into {str(workspace.path)!r}: "
             f"job {other.id!r} works there now; resume it when that one has ended"
         )
+
+
+def differing(vault: Vault, job: Job, ref: str | None = None) -> "FileChanges | None":
+    """What a worker on this machine would do to the directory of a job that is resumed now; None if
+    there is no directory, or no file was saved."""
+    directory, line = job.spec.workspace, vault.timeline(job.lineage)
+    if directory is None or not os.path.isdir(directory):
+        return None
+    target = line.get(ref) if ref is not None else _last_with_files(vault, line)
+    if target is None or target.files is None:
+        return None
+    return _restored(line, target, vault.workspace(directory), dry_run=True).files
 
 
 def _restored(
