@@ -13,6 +13,7 @@ import pytest
 import hardsave
 from hardsave.cli.errors import Exit
 from hardsave.compat.ai_coder import AgentCheckpoint, checkpoint_manager
+from hardsave.runtime.jobs import files
 from hardsave.runtime.jobs.worker import Worker
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.jobs_project import agent, make_jobs
@@ -147,6 +148,18 @@ def test_a_resumption_says_which_files_its_worker_would_change(
     with hardsave.open() as vault:
         Worker(vault, {"breaks": agent()}).run(until_idle=True)
     assert (jobs_project / "mended").read_text() == "by hand"
+
+
+def test_a_directory_that_cannot_be_looked_at_keeps_no_job_from_being_resumed(
+    run: Run, jobs_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*given: object) -> None:
+        raise hardsave.Unavailable("the lock of a workspace cannot be opened")
+
+    monkeypatch.setattr(files, "differing", busy)
+    ran = run("jobs", "resume", "fix")
+    assert ran.code == Exit.DONE
+    assert "cannot be looked at: the lock" in ran.err
 
 
 def test_watching_a_job_that_is_over_says_how_it_ended(run: Run, jobs_project: Path) -> None:

@@ -32,17 +32,25 @@ if TYPE_CHECKING:
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), default=SERVER_PORT, show_default=True, help="0: any."
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=SERVER_PORT,
+    show_default=True,
+    help="0: a free one.",
 )
-@click.option("--open-loopback", is_flag=True, help="The documented routes need no token.")
-@click.option("--allow-agent", "agents", multiple=True, metavar="NAME", help="For POST /webhook.")
+@click.option(
+    "--open-loopback", is_flag=True, help="/checkpoints and /webhook need no token on this machine."
+)
+@click.option(
+    "--allow-agent", "agents", multiple=True, metavar="NAME", help="POST /webhook may name it."
+)
 @click.option(
     "--allow-workspace",
     "workspaces",
     multiple=True,
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="For POST /webhook.",
+    help="POST /webhook may name it.",
 )
 def serve(
     session: Session,
