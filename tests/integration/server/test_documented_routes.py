@@ -28,7 +28,7 @@ from pydantic_ai.models.function import FunctionModel
 def say(messages, info):
     if len(messages) == 1:
         return ModelResponse(parts=[ToolCallPart("note", {}, tool_call_id="id-1")])
-    if Path("broken").exists():
+    if Path("../broken").exists():
         raise OSError("the model is gone")
     return ModelResponse(parts=[TextPart("all done")])
 
@@ -36,7 +36,7 @@ agent = Agent(FunctionModel(say, model_name="scripted"))
 
 @agent.tool_plain
 def note() -> str:
-    while Path("slow").exists():
+    while Path("../slow").exists():
         time.sleep(0.05)
     return "noted"
 
@@ -128,7 +128,7 @@ def heard(listener: Listener, count: int) -> list[dict[str, Any]]:
 def test_a_job_is_queued_fails_and_is_resumed_with_the_documents_commands(
     curl: Curl, tmp_path: Path
 ) -> None:
-    broken = curl.server.folder / "broken"
+    broken = curl.server.folder.parent / "broken"  # outside: a resumption restores the files
     broken.touch()
     with listening() as first, listening() as second, worker(curl.server, tmp_path):
         status, told = curl(WEBHOOK, WORKSPACE=str(curl.server.folder), URL=first.url)
@@ -169,7 +169,7 @@ def test_a_job_is_queued_fails_and_is_resumed_with_the_documents_commands(
 
 def test_a_job_whose_worker_was_killed_is_resumed_by_another(curl: Curl, tmp_path: Path) -> None:
     slow, submitted = (
-        curl.server.folder / "slow",
+        curl.server.folder.parent / "slow",
         WEBHOOK.replace(', "callback": {"url": "URL"}', ""),
     )
     slow.touch()

@@ -325,6 +325,7 @@ class Refusing(Writer):
     def __init__(self, cramped: Cramped) -> None:
         self.path = cramped.path
         self._cramped = cramped
+        self.compress = packs.always  # it writes nothing, but puts together what it would write
 
     def _submit(self, item: Item) -> int:
         raise self._cramped.refusal()
