@@ -15,13 +15,13 @@ from hardsave.defaults import STOP_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.server.access import Access
 from hardsave.server.app import App
+from hardsave.server.connection import Connection
 from hardsave.server.door import LOOPBACK_NAMES, is_loopback
 from hardsave.server.route import Allowed
 from hardsave.server.tokens import LiveTokens, new_secret
 from hardsave.server.vaults import Vaults
 from hardsave.tuples import NamedTuple
 
-_CONNECTIONS = 256  # at once; more are answered with 503
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 # and one to reach it at
 _FIRST_SECONDS = 10.0  # that the first request may take
 
@@ -94,14 +94,13 @@ def serve(
 def _config(app: App) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="h11",  # one parser, also where others are installed
+        http=Connection,  # one parser, also where others are installed
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,  # its lines have the query, and so the key of a link
         proxy_headers=False,  # any caller can write X-Forwarded-For
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=STOP_SECONDS,
     )
 
