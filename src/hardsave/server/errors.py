@@ -12,7 +12,8 @@ from hardsave.server.route import HTML, JSON, Answer, Route
 
 PROBLEM = "application/problem+json"
 _RETRY_SECONDS = 1
-_FAULT = "a fault of hardsave itself; the server's log has it under this request_id"
+_LOGGED = "the server's log has more under this request_id"
+_FAULT = f"a fault of hardsave itself; {_LOGGED}"
 
 _STATUS: tuple[tuple[type[HardsaveError], int, str], ...] = (
     (NotFound, 404, "not_found"),
@@ -54,6 +55,15 @@ def refusal(error: Exception, *, documented: bool = False) -> Refused:
             return Refused(status, code, str(error), headers=later)
     detail = str(error) if isinstance(error, HardsaveError) else _FAULT
     return Refused(500, "fault", detail)
+
+
+def is_of_store(refused: Refused) -> bool:
+    return refused.code in ("damaged", "unavailable")
+
+
+def without_detail(refused: Refused) -> Refused:
+    """For a route that is open: the text of an error names paths, which strangers do not learn."""
+    return Refused(refused.status, refused.code, _LOGGED, headers=refused.headers)
 
 
 def busy() -> Refused:
