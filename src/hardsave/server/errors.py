@@ -9,6 +9,7 @@ from http import HTTPStatus
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.server.page import render
 from hardsave.server.route import HTML, JSON, Answer, Route
+from hardsave.wording import in_our_words
 
 PROBLEM = "application/problem+json"
 _RETRY_SECONDS = 1
@@ -52,8 +53,8 @@ def refusal(error: Exception, *, documented: bool = False) -> Refused:
         if isinstance(error, kind):
             status = _DOCUMENTED.get(status, status) if documented else status
             later = (("Retry-After", str(_RETRY_SECONDS)),) if status == 503 else ()
-            return Refused(status, code, str(error), headers=later)
-    detail = str(error) if isinstance(error, HardsaveError) else _FAULT
+            return Refused(status, code, in_our_words(str(error)), headers=later)
+    detail = in_our_words(str(error)) if isinstance(error, HardsaveError) else _FAULT
     return Refused(500, "fault", detail)
 
 
