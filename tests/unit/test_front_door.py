@@ -148,6 +148,7 @@ def test_no_other_name_looks_like_an_export() -> None:
         "page",
         "progress",
         "record",
+        "server",
         "stores",
         "testing",
         "tuples",

@@ -7,18 +7,17 @@ its body still does.
 
 import os
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
-from hardsave.errors import Conflict, LeaseLost, Misuse
+from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import EntryRecord, Id, TaskRecord
 from hardsave.stores.base import Store
 from hardsave.stores.ledger import Fence, TaskMove, Work, lost_message
-from hardsave.tasks import current, names, retry, states
+from hardsave.tasks import current, error_text, names, retry, states
 from hardsave.tasks.calls import (
     MOST_SAID,
     MOST_TRACED,
@@ -231,16 +230,26 @@ class Attempt(Listener):
         again_at = self._again_at(error, now)
         line = bounded(self._desk.redacted(said(error)), MOST_SAID)
         about = {"error": line, "again_at": again_at}
+        told = None
         if isinstance(error, BaseException):
-            trace = self._desk.redacted("".join(traceback.format_exception(error)))
-            about["traceback"] = bounded(trace, MOST_TRACED)
+            told = bounded(self._desk.redacted(error_text.brief(error)), MOST_TRACED)
+            if not isinstance(error, HardsaveError):
+                about["traceback"] = told
         with self._mutex:
             record = states.failed(self._record, line, now, again_at=again_at)
             self._move("failed", record, about, ends=True)
         if isinstance(error, BaseException):  # an error in the program itself would else be silent
             then = "it has failed" if again_at is None else "it is tried again"
-            told = f"task {self.id!r}, attempt {self.number}: {then}\n{about['traceback']}"
-            log(__name__).warning("%s", said(told).rstrip())
+            self._report(error, f"{then}\n{told}")
+
+    def _report(self, error: BaseException, told: str) -> None:
+        """Log how the attempt ended; for debugging with every frame."""
+        about = f"task {self.id!r}, attempt {self.number}"
+        logger = log(__name__)
+        logger.warning("%s: %s", about, said(told))
+        if logger.isEnabledFor(10):  # logging.DEBUG, without what its import takes
+            every = bounded(self._desk.redacted(error_text.full(error)), MOST_TRACED)
+            logger.debug("%s: every frame\n%s", about, said(every))
 
     def _again_at(self, error: BaseException | str, now: int) -> int | None:
         """When to try again; None if that is not worth it."""

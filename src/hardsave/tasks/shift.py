@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from hardsave.defaults import POLL_SECONDS
-from hardsave.errors import Conflict, LeaseLost, Misuse, Unavailable
+from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import TaskRecord
 from hardsave.stores.ledger import TaskMove, Work
@@ -95,12 +95,13 @@ class Shift(threads.Shared):
             self.stop.wait(AGAIN_SECONDS)
         return None
 
-    def report(self, worry: str, error: Exception) -> None:
+    def report(self, worry: str, error: HardsaveError) -> None:
         """Log what goes wrong, once for as long as it stays the same: it is tried again every
         second, and a disk that is full does not become emptier by being told so."""
         if self._worries.get(worry) != str(error):
             self._worries[worry] = str(error)
-            _log.error("%s; it is tried again", worry, exc_info=error)
+            _log.error("%s: %s; it is tried again", worry, error)
+            _log.debug("%s: every frame", worry, exc_info=error)
 
     def settled(self, worry: str) -> None:
         """It goes well, or nobody tries any more."""

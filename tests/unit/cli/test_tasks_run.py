@@ -51,9 +51,13 @@ NOTHING = 7
 
 def served(*arguments: str) -> "subprocess.Popen[str]":
     """A server that works; what it says is read from its stderr."""
-    return subprocess.Popen(
-        [*SERVER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # by nohup, which children inherit
+    try:
+        return subprocess.Popen(
+            [*SERVER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
 
 
 def said(server: "subprocess.Popen[str]", pattern: str) -> "re.Match[str]":

@@ -68,6 +68,33 @@ def test_an_attempt_that_fails_is_reported_with_its_traceback(
     assert last.startswith("task 't', attempt 2: it has failed\nTraceback")
 
 
+def test_an_error_of_ours_is_reported_as_its_sentence_alone(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    def handle(attempt: hardsave.Attempt) -> None:
+        raise Unavailable("the callback has not answered; look at its server")
+
+    room.tasks.add("t", max_attempts=1)
+    with caplog.at_level(logging.WARNING):
+        room.run(handle)
+    assert [each.getMessage() for each in caplog.records] == [
+        "task 't', attempt 1: it has failed\nthe callback has not answered; look at its server"
+    ]
+    assert "traceback" not in room.tasks.history("t")[-1].about
+
+
+def test_every_frame_of_a_failure_is_logged_for_debugging(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    room.tasks.add("t", max_attempts=1)
+    with caplog.at_level(logging.DEBUG, "hardsave.tasks.attempt"):
+        room.run(lambda attempt: attempt.step("act", int, "one"))
+    brief, every = [each.getMessage() for each in caplog.records if "attempt 1" in each.message]
+    assert "in _outcome" not in brief
+    assert "frames of libraries left out" in brief
+    assert "in _outcome" in every
+
+
 def test_handlers_really_run_at_once(room: Room) -> None:
     for number in range(4):
         room.tasks.add(f"t{number}")

@@ -174,7 +174,7 @@ def test_what_fails_every_second_is_logged_once_until_it_is_something_else(
             return [each.getMessage() for each in caplog.records if each.thread == ours]
 
         both = ["no task can be claimed for now", "looking for dead sessions failed"]
-        assert look(5) == [f"{worry}; it is tried again" for worry in both]
+        assert look(5) == [f"{worry}: the disk is full; it is tried again" for worry in both]
         why[0] = "the disk fails"
         assert len(look(5)) == 2
         why.clear()
