@@ -153,6 +153,10 @@ class Calls:
 
     # Appends to timelines, in the step that they are made in
 
+    def failed(self, path: str) -> None:
+        with self._mutex:
+            self._appends.failed(path)
+
     def look(self, timeline: str) -> None:
         with self._mutex:
             self._appends.look(self.enclosing, timeline)
@@ -193,6 +197,7 @@ class Call:
         self._policy = policy
         self._retry = retry
         self._failures = 0
+        self._is_done = False
 
     def __repr__(self) -> str:
         return f"<step {self.asked.path!r} of task {self._calls.task.name!r}>"
@@ -243,6 +248,8 @@ class Call:
 
     def exit(self, token: "Token[_Enclosing | None]") -> None:
         _enclosing.reset(token)
+        if not self._is_done:  # also by a cancelled coroutine, which records no failure
+            self._calls.failed(self.asked.path)
         self.leave()
 
     def check(self) -> None:
@@ -260,6 +267,7 @@ class Call:
             self._fail(wrong)
             raise
         self._write_data("step_done", data)
+        self._is_done = True
         is_as_recorded = type(value) in _PLAIN and codec.redaction is None
         return value if is_as_recorded else codec.decode(data)
 
