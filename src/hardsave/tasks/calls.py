@@ -90,12 +90,9 @@ class Calls:
         if name not in self._names:
             names.check("the name of a step", name)
             self._names.add(name)
-        if key is not None:
-            names.check("the key of a step", key)
-        policy = self._unknown
-        if unknown is not None:
-            check_policy(unknown)
-            policy = unknown
+        if key is not None or unknown is not None or retry is not None:
+            _check_options(key, unknown, retry)
+        policy = self._unknown if unknown is None else unknown
         with self._mutex:
             scope = self._scopes.get(enclosing)
             if scope is None:
@@ -302,6 +299,22 @@ class Call:
 
     def _write_data(self, kind: str, data: bytes) -> None:
         self._calls.write(kind, self.asked, filled(Body, (self.arguments, self.place, data)))
+
+
+def _check_options(key: Any, unknown: Any, retry: Any) -> None:
+    """One of a wrong type was perhaps meant for the step's function."""
+    try:
+        if key is not None:
+            names.check("the key of a step", key)
+        if unknown is not None:
+            check_policy(unknown)
+        if retry is not None and not isinstance(retry, Retry):
+            raise Misuse(f"retry of a step is a hardsave.Retry, not {retry!r}")
+    except Misuse as wrong:
+        raise Misuse(
+            f"{wrong}. key, unknown and retry are the step's own: a function that takes such a "
+            "keyword gets it by functools.partial"
+        ) from None
 
 
 def check_policy(policy: Any) -> None:
