@@ -31,7 +31,7 @@ TIMELINES = {
     ),
 }
 JOBS = {
-    "list": Entry("jobs", "List the jobs that can go on; --all lists every job."),
+    "list": Entry("jobs", "List the jobs that are not over, or can be resumed; --all lists every job."),
     "submit": Entry("jobs", "Queue a job for an agent, in this workspace."),
     "show": Entry("jobs", "Show one job: how far it is, what was said, which tools it called."),
     "resume": Entry(

@@ -33,10 +33,10 @@ def _jobs(session: Session) -> "Jobs":
         hardsave jobs list --health
     """,
 )
-@click.option("--all", "every", is_flag=True, help="Also jobs that have nothing to go on from.")
+@click.option("--all", "every", is_flag=True, help="Also jobs that are over for good.")
 @click.option("--health", "in_numbers", is_flag=True, help="How many, how stale, how near a limit.")
 def list_(session: Session, every: bool, in_numbers: bool) -> None:
-    """List the jobs that can go on; --all lists every job."""
+    """List the jobs that are not over, or can be resumed; --all lists every job."""
     one_of(all=every, health=in_numbers)
     if in_numbers:
         health = _jobs(session).health().as_dict()
@@ -44,14 +44,14 @@ def list_(session: Session, every: bool, in_numbers: bool) -> None:
             lambda: health, lambda: [f"{name}: {number}" for name, number in health.items()]
         )
         return
-    found = [job for job in _jobs(session).every() if every or job.is_open]
+    found = [job for job in _jobs(session).every() if every or job.can_go_on]
     session.out.result(
         lambda: [job_lines.as_data(job) for job in found],
         lambda: job_lines.rows(found, session.now),
     )
     if not found:
-        none = "there are no jobs" if every else "nothing to go on from; --all shows every job"
-        session.out.say(none)
+        none = "no job is queued, under way or to be resumed; --all shows every job"
+        session.out.say("there are no jobs" if every else none)
 
 
 @command(

@@ -143,6 +143,11 @@ class Job(Record):
         return self.checkpoint is not None and self.state != "succeeded"
 
     @property
+    def can_go_on(self) -> bool:
+        """Whether something may still become of it, by itself or by a resume."""
+        return self.can_resume or not self.is_over
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more happens to it by itself: it has succeeded or failed, or no task is
         left that a worker could take."""
