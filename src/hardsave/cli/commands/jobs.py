@@ -254,6 +254,31 @@ def _answered(session: Session, job: "Job", question: str | None, what: str) -> 
 
 
 @command(
+    "delete",
+    examples="""
+        hardsave jobs delete fix-1
+    """,
+)
+@click.argument("job", type=JOB)
+def delete(session: Session, job: str) -> None:
+    """Delete a job: it is taken out of the queue, and cannot be resumed.
+
+    What was saved of it is hidden, and undo brings it back. A job that a worker is at work on is
+    stopped by 'hardsave tasks cancel'.
+    """
+    gone = _jobs(session).delete(job)
+    what = "deleted" if gone.is_over else "deleted, and taken out of the queue"
+    session.out.result(
+        lambda: {"deleted": job_lines.as_data(gone)},
+        lambda: [f"{wording.shown(gone.id)}: {what}"],
+    )
+    if gone.checkpoint is not None:
+        session.hint_undo(gone.lineage)
+    else:
+        session.out.hint("put it back with", "tasks", "retry", gone.id)
+
+
+@command(
     "worker",
     examples="""
         hardsave worker --agents agents.py:AGENTS
@@ -265,6 +290,7 @@ def _answered(session: Session, job: "Job", question: str | None, what: str) -> 
 @click.option("--concurrency", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
 @click.option("--allow-private-callbacks", is_flag=True, help="Callbacks may go to this network.")
+@click.option("--take-over", is_flag=True, help="Take sessions on other machines for dead.")
 def worker(
     session: Session,
     agents: str | None,
@@ -272,6 +298,7 @@ def worker(
     concurrency: int,
     until_idle: bool,
     allow_private_callbacks: bool,
+    take_over: bool,
 ) -> None:
     """Run the jobs that are queued, with agents of your own.
 
@@ -296,7 +323,9 @@ def worker(
         )
 
     with stdout_is_stderr():  # agents may print
-        made.run(name, concurrency=concurrency, until_idle=until_idle, told=told)
+        made.run(
+            name, concurrency=concurrency, until_idle=until_idle, take_over=take_over, told=told
+        )
     session.out.result(
         lambda: [job_lines.as_data(job) for job in ended],
         lambda: [f"{wording.count(len(ended), 'attempt')} ended"],
@@ -310,5 +339,6 @@ COMMANDS = {
     "resume": resume,
     "approve": approve,
     "deny": deny,
+    "delete": delete,
     "worker": worker,
 }
