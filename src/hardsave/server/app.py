@@ -167,6 +167,9 @@ class App:
             refused = self._access.wrong(seen.peer, refused)
         if refused.code == "fault":
             log(__name__).error("request %s: a fault", id, exc_info=error)
+        if route is not None and route.scope is None and errors.is_of_store(refused):
+            log(__name__).error("request %s: %s", id, refused)
+            refused = errors.without_detail(refused)
         return _in_bytes(errors.answer(refused, route, id, as_page=found.is_page))
 
 

@@ -154,16 +154,16 @@ class Jobs:
             )
 
     def get(self, id: str) -> Job:
-        """A job by any of its ids, as it stands now."""
+        """A job by any of the ids that it has had, as it stands now."""
         return self._judged(*self._look(id))
 
     def _look(self, id: str) -> tuple[Task | None, Saved | None]:
-        """Both places of a job, at least one of which knows it."""
+        """Both places of a job, at least one of which knows it, under this id or a later one."""
         task, found = self._places(specs.parse(id))
         if task is not None and task.state == "in_progress":
             self._recover()  # its worker may be dead
             task, found = self._places(specs.parse(id))
-        if found is None and states.queued(task) is None:
+        if specs.parse(id).number > states.latest_number(task, found):
             raise NotFound(f"there is no job {id!r}; see jobs.find()")
         return task, found
 
