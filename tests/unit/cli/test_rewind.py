@@ -211,6 +211,29 @@ def test_files_can_go_into_another_directory(run: Run, session_1: Path, tmp_path
     assert len(files(session_1)) == 2
 
 
+def test_files_that_go_into_another_directory_leave_the_project_as_it_is(
+    run: Run, session_1: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.txt").write_text("theirs\n")
+    before = [run(*each).out for each in (("log", "--steps"), ("status", "--json"))]
+    ran = run("rewind", "plan-ready", "--into", str(other), "--yes")
+    assert ran.code == 0, ran
+    assert files(other) == {"a.txt": "one\ntwo\n"}
+    assert [run(*each).out for each in (("log", "--steps"), ("status", "--json"))] == before
+    assert run("show", "@", "--json").data["ref"] == "session-1:3"
+    assert "hardsave undo --timeline other" in ran.err
+    assert run("undo", "--timeline", "other").code == 0
+    assert files(other) == {"a.txt": "theirs\n"}
+    assert [run(*each).out for each in (("log", "--steps"), ("status", "--json"))] == before
+    assert run("rewind", "plan-ready", "--yes").code == 0
+    assert files(session_1) == {"a.txt": "one\ntwo\n"}
+    refused = run("rewind", "plan-ready", "--into", str(other), "--tasks", "--yes")
+    assert refused.code == 2
+    assert "leave out --tasks" in refused.err
+
+
 def test_undo_of_nothing_is_not_found(run: Run, session_1: Path) -> None:
     assert run("undo").code == 3
     assert run("redo", "--any-timeline").code == 3

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hardsave import Checkpoint, Rewind, Timeline, config
-from hardsave.cli import going_on, past
+from hardsave.cli import current_timeline, going_on, past
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
@@ -101,7 +101,9 @@ def rewind(
         resume = resume or action == "go on"
         yes = yes or action == "go on"  # the list has shown what happens
     target = _target(session, ref, status, before)
-    options, whose = past.whole_directory(session, options, target, is_named=ref is not None)
+    whose = ""
+    if not _is_elsewhere(session, options):
+        options, whose = past.whole_directory(session, options, target, is_named=ref is not None)
     line, options = _where(session, target, options)
     with session.out.busy("looking"):
         plan = line.rewind(target.id, **options.asked(), dry_run=True)
@@ -376,9 +378,38 @@ def _where(
     session: Session, target: Checkpoint, options: RewindOptions
 ) -> tuple[Timeline, RewindOptions]:
     """The timeline that goes back to a checkpoint, and the options as the library takes them."""
+    if options.into is not None and _is_elsewhere(session, options):
+        line = _timeline_there(session, os.path.realpath(options.into))
+        options = options._replace(what="files")
+        return line, _with_relative_paths(session, options, line, target)
     line = _timeline_of(session, target)
     moved = _after_a_move(session, options, line, target)
     return line, _with_relative_paths(session, moved, line, target)
+
+
+def _is_elsewhere(session: Session, options: RewindOptions) -> bool:
+    """Whether files go into another directory than this one: then nothing of this one goes back."""
+    if options.into is None or options.what == "state":
+        return False
+    if os.path.realpath(options.into) == str(session.directory):
+        return False
+    if options.tasks:
+        raise Misuse("--into another directory brings files alone there; leave out --tasks")
+    return True
+
+
+def _timeline_there(session: Session, directory: str) -> Timeline:
+    """The timeline that saves what is in another directory before files go there: that of the
+    directory, or a new one. On the timeline of this directory, that checkpoint would make it one of
+    the other directory."""
+    there = [each for each in session.timeline_states if each.workspace == directory]
+    if there:
+        return session.vault.timeline(max(there, key=lambda each: each.touched).name)
+    taken = {line.name for line in session.vault.timelines()}
+    name = os.path.basename(directory) or current_timeline.MAIN
+    return session.vault.timeline(
+        current_timeline.free_name(name, taken) if name in taken else name
+    )
 
 
 def _target(
