@@ -29,6 +29,9 @@ class VaultStore:
     async def saves(self) -> int:
         return await self._pool.run(self._sync.saves)
 
+    async def check_usable(self) -> None:
+        await self._pool.run(self._sync.check_usable)
+
     async def verify(self, ref: Ref | None = None) -> "Verification":
         return await self._pool.run(self._sync.verify, None if ref is None else plain(ref))
 

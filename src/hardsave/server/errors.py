@@ -9,10 +9,12 @@ from http import HTTPStatus
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.server.page import render
 from hardsave.server.route import HTML, JSON, Answer, Route
+from hardsave.wording import in_our_words
 
 PROBLEM = "application/problem+json"
 _RETRY_SECONDS = 1
-_FAULT = "a fault of hardsave itself; the server's log has it under this request_id"
+_LOGGED = "the server's log has more under this request_id"
+_FAULT = f"a fault of hardsave itself; {_LOGGED}"
 
 _STATUS: tuple[tuple[type[HardsaveError], int, str], ...] = (
     (NotFound, 404, "not_found"),
@@ -51,9 +53,18 @@ def refusal(error: Exception, *, documented: bool = False) -> Refused:
         if isinstance(error, kind):
             status = _DOCUMENTED.get(status, status) if documented else status
             later = (("Retry-After", str(_RETRY_SECONDS)),) if status == 503 else ()
-            return Refused(status, code, str(error), headers=later)
-    detail = str(error) if isinstance(error, HardsaveError) else _FAULT
+            return Refused(status, code, in_our_words(str(error)), headers=later)
+    detail = in_our_words(str(error)) if isinstance(error, HardsaveError) else _FAULT
     return Refused(500, "fault", detail)
+
+
+def is_of_files(refused: Refused) -> bool:
+    return refused.code in ("damaged", "unavailable")
+
+
+def without_detail(refused: Refused) -> Refused:
+    """For a caller that is not known: the text names paths, which are not for strangers."""
+    return Refused(refused.status, refused.code, _LOGGED, headers=refused.headers)
 
 
 def busy() -> Refused:

@@ -1,4 +1,4 @@
-"""`/healthz`: the process answers. `/readyz`: it can read its store. They say nothing else."""
+"""`/healthz`: the process answers. `/readyz`: it can use its store. They say nothing else."""
 
 from hardsave.server.route import Answer, Call, Route
 
@@ -8,7 +8,8 @@ def healthz(call: Call) -> Answer:
 
 
 def readyz(call: Call) -> Answer:
-    next(call.vault.timelines(), None)  # `Unavailable` and `Corrupt` are answered as such
+    call.vault.store.check_usable()  # `Unavailable` and `Corrupt` are answered as such
+    next(call.vault.timelines(), None)
     return Answer(body={"status": "ok"})
 
 

@@ -341,6 +341,10 @@ class Store(LedgerStore, Protocol):
     def forget(self) -> None:
         """Drop what is kept in memory: the next reads ask the medium."""
 
+    def check_usable(self) -> None:
+        """`Unavailable` or `Corrupt` if its medium was removed, replaced, damaged or closed to this
+        process since it was opened. Looks at the beginning alone, and writes nothing."""
+
     def verify(self) -> Sequence[str]:
         """What is wrong with the store's own structure, one line each; empty if nothing."""
 

@@ -346,6 +346,9 @@ class MemoryStore:
     def forget(self) -> None:
         self._tenant(None)
 
+    def check_usable(self) -> None:
+        self._tenant(None)
+
     def verify(self) -> list[str]:
         self._tenant(None)
         return []

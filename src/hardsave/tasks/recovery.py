@@ -121,7 +121,9 @@ class RecoveryReport(Record):
     """The first of them: those that a process is at work on, or was, before those that wait."""
     failed: Sequence[Task]
     put_back: bool = True
-    """Whether what was interrupted is back at work; else `tasks.recover()` puts it there."""
+    """Whether what was interrupted is back at work."""
+    is_manual: bool = False
+    """Whether only `tasks.recover()` puts it back; else the next runner does."""
 
     def __str__(self) -> str:
         if self.was_clean:
@@ -134,8 +136,7 @@ class RecoveryReport(Record):
             yield f"  session {dead.session!r}, begun {_moment(dead.since)}: {dead.why}"
         for task in self.interrupted[:MOST_SHOWN]:
             left = task.attempts < task.max_attempts
-            again = "will run again" if self.put_back else "waits for 'hardsave tasks recover'"
-            what = again if left else "has no attempt left, and counts as failed"
+            what = self._again() if left else "has no attempt left, and counts as failed"
             yield (
                 f"  interrupted: {task.id} ({task.text!r}), attempt {task.attempts} of "
                 f"{task.max_attempts}, begun {_moment(task.started_at)}: {what}"
@@ -149,6 +150,12 @@ class RecoveryReport(Record):
             f"  {self._left()}, {self._failed()}, {self.iterations} iterations so far"
             + ("; work goes on, nothing to do by hand" if goes_on else "")
         )
+
+    def _again(self) -> str:
+        """What becomes of a task that was interrupted and has an attempt left."""
+        if self.put_back:
+            return "will run again"
+        return "waits for " + ("'hardsave tasks recover'" if self.is_manual else "the next runner")
 
     def _left(self) -> str:
         return f"{self.incomplete_count} task{'' if self.incomplete_count == 1 else 's'} to do"

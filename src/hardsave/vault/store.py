@@ -41,6 +41,11 @@ class VaultStore:
         lines = self._context.history.timelines(deleted=True)
         return sum(line.last_seq for line in lines)
 
+    def check_usable(self) -> None:
+        """Raise `Unavailable` or `Corrupt` if the store was removed, replaced, damaged or closed to
+        this process since it was opened. Quick, and writes nothing; `verify` reads everything."""
+        self._context.store.check_usable()
+
     def verify(self, ref: Ref | None = None) -> "Verification":
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""
         from hardsave.vault.verify import verify

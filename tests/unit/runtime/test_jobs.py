@@ -186,6 +186,20 @@ def test_every_id_of_a_lineage_leads_to_the_job(office: Office) -> None:
     assert office.jobs.get("fix").state == "succeeded"
 
 
+def test_an_id_that_a_job_never_had_leads_to_no_job(office: Office) -> None:
+    office.failed(2)
+    office.jobs.resume("fix")
+    for act in (office.jobs.get, office.jobs.resume, office.jobs.delete, office.jobs.approve):
+        with pytest.raises(NotFound, match="fix~3"):
+            act("fix~3")
+    assert not office.jobs.can_resume("fix~77")
+    office.work()
+    office.vault.tasks.forget(keep_completed=0)
+    assert {office.jobs.get(id).id for id in ("fix", "fix~2")} == {"fix~2"}
+    with pytest.raises(NotFound):
+        office.jobs.get("fix~3")
+
+
 @pytest.mark.parametrize("state", ["queued", "succeeded", "missing", "nothing saved"])
 def test_can_resume_and_resume_never_disagree(office: Office, state: str) -> None:
     if state != "missing":
@@ -460,6 +474,17 @@ def test_a_deleted_job_cannot_be_resumed_and_is_deleted_once(office: Office) -> 
         office.jobs.delete("fix")
     office.vault.undo()
     assert office.jobs.can_resume("fix")
+
+
+def test_a_queued_job_that_has_saved_nothing_is_taken_out_of_the_queue(office: Office) -> None:
+    office.add()
+    gone = office.jobs.delete("fix")
+    assert (gone.state, gone.checkpoint) == ("queued", None)
+    assert office.vault.tasks.get("fix").state == "failed"
+    with pytest.raises(NotFound, match="nothing is saved"):
+        office.jobs.delete("fix")
+    office.work()
+    assert office.vault.timeline("fix").head is None
 
 
 def test_a_job_may_be_purged_when_it_has_succeeded(office: Office) -> None:
@@ -803,6 +828,19 @@ def test_health_counts_resumptions_by_how_they_ended(office: Office) -> None:
     assert office.jobs.health().failures == 2
     office.vault.tasks.forget(keep_completed=0)
     assert resumes() == (0, 1, 1)  # told by what was saved, without its tasks
+
+
+def test_a_job_that_was_cancelled_is_neither_a_failure_nor_a_success(office: Office) -> None:
+    office.failed(1)
+    assert office.jobs.health().failures == 1
+    office.jobs.resume("fix")
+    office.jobs.delete("fix")
+    found = office.jobs.health()
+    assert (found.resumes_open, found.resumes_succeeded, found.resumes_failed) == (0, 0, 0)
+    assert found.failures == 1  # of the run before
+    office.jobs.add("other", "x")
+    office.vault.tasks.cancel("other")
+    assert office.jobs.health().failures == 1
 
 
 # Beside other work

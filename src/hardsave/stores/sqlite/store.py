@@ -21,7 +21,14 @@ from hardsave.stores.ledger import Moment
 from hardsave.stores.sqlite import ahead, backup, drafts, ledger, opened, packs, pins, room
 from hardsave.stores.sqlite.ahead import Ahead
 from hardsave.stores.sqlite.checking import backup_faults, index_faults
-from hardsave.stores.sqlite.connection import at_one_moment, connect, real_path, translated
+from hardsave.stores.sqlite.connection import (
+    OPEN_AGAIN,
+    at_one_moment,
+    connect,
+    look,
+    real_path,
+    translated,
+)
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.cramped import Cramped
 from hardsave.stores.sqlite.finding import Finder
@@ -328,6 +335,19 @@ class SqliteStore(Questions):
             while self._free:
                 self._free.pop().close()
             self._objects.forget()
+
+    def check_usable(self) -> None:
+        with self._gate:
+            if self._cramped is not None:
+                return  # each read opens the file anew
+            if not self._writer.is_in_place():
+                raise Unavailable(
+                    f"{self.path} was removed or replaced while it was open; put it back, or open "
+                    "the store again"
+                )
+            _, _, tables = look(self.path)  # not through connections that have pages in memory
+            if not tables:
+                raise Corrupt(f"{self.path} was emptied while it was open{OPEN_AGAIN}")
 
     def verify(self) -> list[str]:
         try:

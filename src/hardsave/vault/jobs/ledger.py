@@ -154,16 +154,16 @@ class Jobs:
             )
 
     def get(self, id: str) -> Job:
-        """A job by any of its ids, as it stands now."""
+        """A job by any of the ids that it has had, as it stands now."""
         return self._judged(*self._look(id))
 
     def _look(self, id: str) -> tuple[Task | None, Saved | None]:
-        """Both places of a job, at least one of which knows it."""
+        """Both places of a job, at least one of which knows it, under this id or a later one."""
         task, found = self._places(specs.parse(id))
         if task is not None and task.state == "in_progress":
             self._recover()  # its worker may be dead
             task, found = self._places(specs.parse(id))
-        if found is None and states.queued(task) is None:
+        if specs.parse(id).number > states.latest_number(task, found):
             raise NotFound(f"there is no job {id!r}; see jobs.find()")
         return task, found
 
@@ -261,16 +261,17 @@ class Jobs:
     # Letting go
 
     def delete(self, id: str) -> Job:
-        """Let what was saved of a job go, so that it cannot be resumed; as it was. `undo` of the
-        vault brings it back."""
+        """Take a job out of the queue, and let what was saved of it go, so that it cannot be
+        resumed; as it was. `undo` of the vault brings back what was saved."""
         job = self.get(id)
         if job.state == "active":
             raise Conflict(f"job {job.id!r} is being worked on; cancel its task first")
-        if job.checkpoint is None:
+        if not job.can_delete:
             raise NotFound(f"nothing is saved of job {job.id!r}")
-        if job.state in ("queued", "waiting"):
+        if not job.is_over:
             self._vault.tasks.cancel(job.id)
-        self._let_go(job)
+        if job.checkpoint is not None:
+            self._let_go(job)
         # Of a delete and a resume at once, each writes before it looks: one of them sees the other,
         # and no job begins anew that was to go on.
         self._cancel_queued(self._task(specs.parse(job.id).next))

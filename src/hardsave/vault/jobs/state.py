@@ -106,6 +106,12 @@ def queued(task: Task | None) -> tuple[JobSpec, JobId] | None:
     return None if found is None else (found[0], specs.parse(task.id))
 
 
+def latest_number(task: Task | None, found: Saved | None) -> int:
+    """Of the ids that a job has had, the highest number; 0 if neither place knows a job."""
+    asked = queued(task)
+    return max(0 if asked is None else asked[1].number, 0 if found is None else found.id.number)
+
+
 class Job(Record):
     """A job, as of when it was looked at."""
 
@@ -141,6 +147,18 @@ class Job(Record):
     def is_open(self) -> bool:
         """Whether something was saved that is still of use: neither done nor out of date."""
         return self.checkpoint is not None and self.state != "succeeded"
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether something may still become of it, by itself or by a resume."""
+        return self.can_resume or not self.is_over
+
+    @property
+    def can_delete(self) -> bool:
+        """Whether there is something to take out of the queue, or something saved to let go; not
+        while a worker is at work on it."""
+        is_there = self.checkpoint is not None or not self.is_over
+        return is_there and self.state != "active"
 
     @property
     def is_over(self) -> bool:
@@ -248,7 +266,8 @@ class JobHealth(Record):
     near_limit: int
     """Open, with nine of ten turns used."""
     failures: int
-    """Runs that ended without success. A job that was resumed twice has had two at least."""
+    """Runs that ended without success. A job that was resumed twice has had two at least; one that
+    was cancelled last has not failed."""
     resumes_open: int
     """Resumptions that have not ended."""
     resumes_succeeded: int
@@ -286,7 +305,7 @@ def health(jobs: Iterable[Job], now: datetime) -> JobHealth:
         resumable=sum(job.can_resume for job in every),
         stale=sum(is_stale(job, now) for job in opened),
         near_limit=sum(job.turns >= NEAR_LIMIT * job.max_turns for job in opened),
-        failures=sum(map(_resumptions, every)) + states["failed"],
+        failures=sum(map(_resumptions, every)) + sum(_outcome(job) == "failed" for job in every),
         resumes_open=last["open"],
         resumes_succeeded=last["succeeded"],
         resumes_failed=last["failed"] + earlier,
@@ -298,8 +317,10 @@ def _resumptions(job: Job) -> int:
     return specs.parse(job.id).number - 1
 
 
-def _outcome(job: Job) -> Literal["open", "succeeded", "failed"]:
+def _outcome(job: Job) -> Literal["open", "succeeded", "failed", "cancelled"]:
     """Of its latest run. An earlier one has failed, or the job could not have been resumed."""
     if job.state in ("queued", "active", "waiting"):
         return "open"
+    if job.state == "failed" and job.error == "cancelled":
+        return "cancelled"
     return "succeeded" if job.state == "succeeded" else "failed"
