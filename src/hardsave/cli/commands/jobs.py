@@ -14,6 +14,7 @@ from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.timeline import messages
+from hardsave.vault.jobs import spec as specs
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -95,6 +96,8 @@ def _say_who_runs_it(session: Session, job: "Job") -> None:
     if job.is_unserved:
         what = f"no worker has agent {job.spec.agent!r} now; start one with"
         session.out.hint(what, "worker", "--agents", "agents.py:AGENTS")
+    elif job.spec.agent == specs.OWN_PROGRAM:
+        session.out.say(f"{wording.shown(job.id)}: {job.why_not}")
 
 
 @command(
