@@ -122,7 +122,7 @@ def _say_what_it_waits_for(session: Session, job: "Job") -> None:
         session.out.say(f"{name}: {wording.in_our_words(job.why_not or '')}")
         session.out.hint("start one with", "worker", "--agents", "agents.py:AGENTS")
     elif job.state == "queued" and job.spec.agent == specs.OWN_PROGRAM:
-        session.out.say(f"{name}: {errors.in_our_words(job.why_not or '')}")
+        session.out.say(f"{name}: {wording.in_our_words(job.why_not or '')}")
     elif not _is_over(job) and job.is_over:
         session.out.say("no task is about it: shown is what a program of its own saves")
     elif job.can_resume:
