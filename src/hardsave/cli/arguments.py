@@ -63,7 +63,8 @@ def one_of(**asked: bool) -> str | None:
     would be ignored."""
     found = [name for name, is_asked in asked.items() if is_asked]
     if len(found) > 1:
-        raise Misuse(f"give {' or '.join(f'--{name}' for name in found)}, not both")
+        options = (f"--{name.replace('_', '-')}" for name in found)
+        raise Misuse(f"give {' or '.join(options)}, not both")
     return next(iter(found), None)
 
 

@@ -9,6 +9,7 @@ from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.record import Record
 from hardsave.stores.ledger import Moment
 from hardsave.stores.processes import UNKNOWN, Place
+from hardsave.tasks import states
 from hardsave.tasks.child_lock import Survivors
 from hardsave.tasks.task import Task
 from hardsave.tuples import NamedTuple
@@ -126,7 +127,7 @@ class RecoveryReport(Record):
 
     def __str__(self) -> str:
         if self.was_clean:
-            return f"clean start: {self._left()}, {self.failed_count} failed"
+            return f"clean start: {self._left()}, {self._failed()}"
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterable[str]:
@@ -146,7 +147,7 @@ class RecoveryReport(Record):
             yield f"  {each}"
         goes_on = self.put_back and not self.outlived
         yield (
-            f"  {self._left()}, {self.failed_count} failed, {self.iterations} iterations so far"
+            f"  {self._left()}, {self._failed()}, {self.iterations} iterations so far"
             + ("; work goes on, nothing to do by hand" if goes_on else "")
         )
 
@@ -158,6 +159,14 @@ class RecoveryReport(Record):
 
     def _left(self) -> str:
         return f"{self.incomplete_count} task{'' if self.incomplete_count == 1 else 's'} to do"
+
+    def _failed(self) -> str:
+        """What was cancelled has not failed; told apart where all of them are listed."""
+        is_whole = self.failed_count == len(self.failed)
+        cancelled = sum(states.is_cancelled(each.state, each.error) for each in self.failed)
+        if not cancelled or not is_whole:
+            return f"{self.failed_count} failed"
+        return f"{self.failed_count - cancelled} failed, {cancelled} cancelled"
 
 
 def _moment(at: datetime | None) -> str:

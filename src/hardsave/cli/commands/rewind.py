@@ -54,6 +54,7 @@ _LISTED = 8  # prompts, where no list can be opened
 )
 @click.option("--mine", is_flag=True, help="Only what this session has changed.")
 @click.option("--everyone", is_flag=True, help="What other timelines did, too.")
+@click.option("--this-timeline", is_flag=True, help="On this session's, also to a REF of another.")
 @click.option(
     "--into",
     metavar="DIR",
@@ -382,7 +383,7 @@ def _where(
         line = _timeline_there(session, os.path.realpath(options.into))
         options = options._replace(what="files")
         return line, _with_relative_paths(session, options, line, target)
-    line = _timeline_of(session, target)
+    line = session.line if options.this_timeline else _timeline_of(session, target)
     moved = _after_a_move(session, options, line, target)
     return line, _with_relative_paths(session, moved, line, target)
 

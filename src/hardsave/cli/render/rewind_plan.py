@@ -32,11 +32,13 @@ class RewindOptions(NamedTuple):
     into: str | None = None
     git: bool = False
     tasks: bool = False
+    this_timeline: bool = False  # the timeline is not that of the target
 
     def asked(self) -> dict[str, Any]:
         """The same in the words of the library."""
         asked = self._asdict()
         asked["workspace"] = asked.pop("into")
+        del asked["this_timeline"]
         return asked
 
     def moves_head(self, plan: Rewind) -> bool:
