@@ -114,7 +114,7 @@ def _escaped_for_bash(value: str) -> str:
 
 
 def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
-    from hardsave.cli.render import wording
+    from hardsave import wording
 
     titles = {each.name: each.title for each in session.all_timelines}
     for name, short in session.short_names.items():
@@ -125,7 +125,7 @@ def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
 
 def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
     """Names and numbers of the current timeline; of another, once its name is begun."""
-    from hardsave.cli.render import wording
+    from hardsave import wording
 
     if "@".startswith(begun):
         yield "@", "the head"

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli import errors
+from hardsave import wording
 from hardsave.cli.agent_loader import AGENTS, load_agents
 from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import command
-from hardsave.cli.render import job_lines, json_data, wording
+from hardsave.cli.render import job_lines, json_data
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
@@ -208,7 +208,7 @@ def _say_which_files_change(session: Session, job: "Job", ref: str | None) -> No
         with session.out.busy("looking at its files"):
             found = differing(session.vault, job, ref)
     except HardsaveError as error:  # its worker looks again, and says so
-        session.out.say(f"its files cannot be looked at: {errors.in_our_words(str(error))}")
+        session.out.say(f"its files cannot be looked at: {wording.in_our_words(str(error))}")
         return
     if found:
         session.out.say(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from hardsave import Checkpoint, Rewind, Timeline, config
+from hardsave import Checkpoint, Rewind, Timeline, config, wording
 from hardsave.cli import current_timeline, going_on, past
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, rewind_plan, wording
+from hardsave.cli.render import json_data, phrases, rewind_plan
 from hardsave.cli.render.rewind_plan import RewindOptions
 from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
@@ -216,7 +216,7 @@ def _missing_repository(plan: Rewind) -> Iterator[str]:
         return
     root = config.project_root(Path(plan.files.workspace))
     if not config.has_repository(root):
-        then = wording.git(plan.target.git)
+        then = phrases.git(plan.target.git)
         yield f"there was a repository then ({then}), and there is none now:"
         yield "no checkpoint holds .git; clone it to another place, and move its .git here"
 

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hardsave import wording
 from hardsave.cli.arguments import PROGRAM
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
 from hardsave.cli.hints import quoted
-from hardsave.cli.render import json_data, wording
+from hardsave.cli.render import json_data
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.defaults import GRACE_SECONDS, RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS

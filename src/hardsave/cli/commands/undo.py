@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Checkpoint, Operation, Timeline
+from hardsave import Checkpoint, Operation, Timeline, wording
 from hardsave.cli import going_on
 from hardsave.cli.arguments import one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.current_timeline import to_redo, to_undo
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, refs, times, wording
+from hardsave.cli.render import json_data, refs
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.timeline.refs import to_text
@@ -205,7 +205,7 @@ def _lines(session: Session, found: list[Operation]) -> "list[Text]":
 
     rows = [
         (
-            Text(times.ago(each.created_at, session.now), style="quiet"),
+            Text(wording.ago(each.created_at, session.now), style="quiet"),
             Text(each.kind, style="name"),
             Text(wording.shown(refs.timeline(each.timeline or ""))),
             Text("undone" if each.is_undone else "", style="warning"),
