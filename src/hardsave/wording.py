@@ -114,7 +114,7 @@ WORDS = {
     "force=True begins it now": "--force begins it now",
     "; see tasks.answer()": "; see 'hardsave tasks answer'",
     "; see tasks.find()": "; see 'hardsave tasks list'",
-    "open the runner with take_over=True": "say so with --take-over",
+    "open the runner with take_over=True": "run 'hardsave tasks recover --take-over'",
     "rewind what='state' alone": "rewind with --state",
     "leave what='state'": "leave --state",
     "paths, scope, git and workspace are about files": (

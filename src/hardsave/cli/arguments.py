@@ -63,7 +63,8 @@ def one_of(**asked: bool) -> str | None:
     would be ignored."""
     found = [name for name, is_asked in asked.items() if is_asked]
     if len(found) > 1:
-        raise Misuse(f"give {' or '.join(f'--{name}' for name in found)}, not both")
+        options = (f"--{name.replace('_', '-')}" for name in found)
+        raise Misuse(f"give {' or '.join(options)}, not both")
     return next(iter(found), None)
 
 
@@ -113,7 +114,7 @@ def _escaped_for_bash(value: str) -> str:
 
 
 def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
-    from hardsave.cli.render import wording
+    from hardsave import wording
 
     titles = {each.name: each.title for each in session.all_timelines}
     for name, short in session.short_names.items():
@@ -124,7 +125,7 @@ def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
 
 def _refs(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
     """Names and numbers of the current timeline; of another, once its name is begun."""
-    from hardsave.cli.render import wording
+    from hardsave import wording
 
     if "@".startswith(begun):
         yield "@", "the head"

@@ -14,16 +14,21 @@ from types import FrameType
 from typing import Any
 
 from hardsave.cli.render.output import stdout_is_stderr
-from hardsave.errors import Misuse, NotFound
+from hardsave.errors import Misuse, NotFound, Unavailable
 from hardsave.tasks.child_lock import ChildLock
 
 _LOOK_SECONDS = 0.05
 
 
 def check(name: str) -> None:
-    """`NotFound` if there is no such program: a slip of the keyboard is no attempt."""
-    if shutil.which(name) is None:
-        raise NotFound(f"{name!r} cannot be run: there is no such command here")
+    """`NotFound` or `Misuse` if there is no such program: a slip of the keyboard is no attempt."""
+    if shutil.which(name) is not None:
+        return
+    if os.path.isdir(name):
+        raise Misuse(f"{name!r} cannot be run: it is not executable, it is a directory")
+    if os.sep in name and os.path.exists(name):
+        raise Misuse(f"{name!r} cannot be run: it is not executable; 'chmod +x' makes it so")
+    raise NotFound(f"{name!r} cannot be run: there is no such command here")
 
 
 def run(program: Sequence[str], more: Mapping[str, str], lock: ChildLock) -> int:
@@ -75,8 +80,11 @@ def _started(
     except (FileNotFoundError, PermissionError) as error:
         raise NotFound(f"{program[0]!r} cannot be run: {error.strerror}") from error
     except (ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
+            begun = "a script begins with a line such as '#!/bin/sh'"
+            raise Misuse(f"{program[0]!r} cannot be run: {error.strerror}; {begun}") from error
         if isinstance(error, OSError) and error.errno != errno.E2BIG:
-            raise
+            raise Unavailable(f"{program[0]!r} cannot be run: {error.strerror}") from error
         raise Misuse(
             f"{program[0]!r} cannot be given the text of its task: {error}; "
             "a command can read it with 'hardsave tasks show ID --json'"

@@ -12,8 +12,6 @@ from hardsave.errors import (
     NotFound,
     Unavailable,
 )
-from hardsave.wording import WORDS as WORDS
-from hardsave.wording import in_our_words as in_our_words
 
 
 class Exit(IntEnum):

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from hardsave import Checkpoint, config
+from hardsave import Checkpoint, config, wording
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.tuples import NamedTuple

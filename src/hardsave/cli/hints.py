@@ -15,7 +15,7 @@ def quoted(word: str) -> str:
     """A word as a shell reads it; what cannot be shown as it is, by its bytes."""
     import shlex  # most commands print none
 
-    from hardsave.cli.render import wording
+    from hardsave import wording
 
     if wording.shown(word) == word:
         return shlex.quote(word)

@@ -11,11 +11,12 @@ import click
 
 from hardsave import logs
 from hardsave.cli.command import ON_A_TIMELINE, LazyGroup, common_options
-from hardsave.cli.errors import Exit, as_data, exit_for, in_lines, in_our_words
+from hardsave.cli.errors import Exit, as_data, exit_for, in_lines
 from hardsave.cli.hints import Invocation
 from hardsave.cli.render import glyphs
 from hardsave.cli.tree import COMMANDS, SECTIONS
 from hardsave.errors import HardsaveError
+from hardsave.wording import in_our_words
 
 PROGRAM = "hardsave"
 
@@ -122,7 +123,7 @@ def _report(given: Sequence[str], exit: Exit, message: str) -> int:
 
 def _harmless(message: str) -> str:
     """A message may quote an agent or a file name, which must not drive the terminal."""
-    from hardsave.cli.render import wording
+    from hardsave import wording
 
     return wording.passage(message)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from hardsave import Checkpoint
-from hardsave.cli.render import refs, wording
+from hardsave import Checkpoint, wording
+from hardsave.cli.render import refs
 from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.daemon.spool import Note

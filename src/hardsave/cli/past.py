@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import chain
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, wording
 from hardsave.cli.current_timeline import TimelineState, of_directory
-from hardsave.cli.render import times, wording
+from hardsave.cli.render import times
 from hardsave.cli.render.rewind_plan import RewindOptions
 from hardsave.cli.session import Session
 from hardsave.errors import NotFound

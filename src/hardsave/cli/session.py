@@ -12,12 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 import hardsave
-from hardsave import config
+from hardsave import config, wording
 from hardsave.cli import current_timeline
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.cli.hints import Invocation, quoted
 from hardsave.cli.render import refs as shown
-from hardsave.cli.render import times
 from hardsave.cli.render.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.timeline import refs, short_names
@@ -155,7 +154,7 @@ class Session:
         if "checkpoint" in last.about:
             what = f"a checkpoint of {last.timeline!r} was deleted"
         back = self.settings.invocation.command("undo", "--timeline", last.timeline)
-        when = times.ago(last.created_at, self.now)
+        when = wording.ago(last.created_at, self.now)
         return f"{what} {'just now' if when == 'now' else when}; bring it back with: {back}"
 
     @property

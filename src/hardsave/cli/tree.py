@@ -31,7 +31,9 @@ TIMELINES = {
     ),
 }
 JOBS = {
-    "list": Entry("jobs", "List the jobs that can go on; --all lists every job."),
+    "list": Entry(
+        "jobs", "List the jobs that are not over, or can be resumed; --all lists every job."
+    ),
     "submit": Entry("jobs", "Queue a job for an agent, in this workspace."),
     "show": Entry("jobs", "Show one job: how far it is, what was said, which tools it called."),
     "resume": Entry(
@@ -40,6 +42,7 @@ JOBS = {
     "watch": Entry("jobs_watch", "Show how a job goes on, until it is over."),
     "approve": Entry("jobs", "Let a job make the call that it has asked about."),
     "deny": Entry("jobs", "Let a job go on without the call that it has asked about."),
+    "delete": Entry("jobs", "Delete a job: it is taken out of the queue, and cannot be resumed."),
 }
 TASKS = {
     "list": Entry("tasks", "List tasks, in the order they were added."),
@@ -116,7 +119,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     },
     "Agents and tasks": {
         "jobs": Branch(
-            "Jobs of agents: list, submit, resume, watch, approve.",
+            "Jobs of agents: list, submit, resume, watch, approve, delete.",
             JOBS,
             """
             hardsave jobs

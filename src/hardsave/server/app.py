@@ -93,9 +93,9 @@ class App:
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:  # the server stops, and has waited for long enough
-            answer = self._refused(errors.stopping(), seen, found, id)
+            answer = self._refused(errors.stopping(), seen, found, caller, id)
         except Exception as error:  # noqa: BLE001 # each is answered, and a fault is logged
-            answer = self._refused(error, seen, found, id)
+            answer = self._refused(error, seen, found, caller, id)
         return answer, "" if caller is None else caller.name
 
     def _let_in(self, seen: Seen, found: Found) -> Caller | None:
@@ -160,17 +160,20 @@ class App:
             call = Call(vault, path, query, body, caller, id, self._allowed, self._access.logins)
             return _in_bytes(route.handler(call))
 
-    def _refused(self, error: Exception, seen: Seen, found: Found, id: str) -> Answer:
+    def _refused(
+        self, error: Exception, seen: Seen, found: Found, caller: Caller | None, id: str
+    ) -> Answer:
         route = found.route
         refused = errors.refusal(error, documented=route is not None and route.documented)
         if refused.code == "login":
             refused = self._access.wrong(seen.peer, refused)
         if refused.code == "fault":
             log(__name__).error("request %s: a fault", id, exc_info=error)
-        if route is not None and route.scope is None and errors.is_of_store(refused):
+        if caller is None and errors.is_of_files(refused):
             log(__name__).error("request %s: %s", id, refused)
             refused = errors.without_detail(refused)
-        return _in_bytes(errors.answer(refused, route, id, as_page=found.is_page))
+        as_page = found.is_page or (route is None and door.prefers_html(seen))
+        return _in_bytes(errors.answer(refused, route, id, as_page=as_page))
 
 
 def _seen(request: Request) -> Seen:

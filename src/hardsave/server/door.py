@@ -67,6 +67,14 @@ def check_address(seen: Seen, names: frozenset[str]) -> None:
     for name in _ONCE:
         if len(seen.headers.get(name, ())) > 1:
             raise Refused(400, "header", f"the header {name} came twice; send it once")
+    if {"transfer-encoding", "content-length"} <= seen.headers.keys():
+        # Programs in between may believe the other one: each would see another end of the request.
+        raise Refused(
+            400,
+            "header",
+            "send Content-Length or Transfer-Encoding, not both",
+            headers=(("Connection", "close"),),
+        )
     given = seen.header("host")
     if given is None or _host(given) not in names | {_bracketed(seen.local)}:
         raise Refused(
@@ -137,6 +145,13 @@ def _nothing_there(seen: Seen, found: Found) -> Refused:
         return Refused(404, "not_found", "there is nothing at this path")
     allow = (("Allow", ", ".join(methods(found))),)
     return Refused(405, "method", f"{seen.method} is not for this path", headers=allow)
+
+
+def prefers_html(seen: Seen) -> bool:
+    """Whether a person reads the answer: a browser asks for HTML first, and sends no token."""
+    accepted = [each.partition(";") for each in ",".join(seen.headers.get("accept", ())).split(",")]
+    kinds = [kind.strip().lower() for kind, _, _ in accepted]
+    return kinds[0] == "text/html" and "authorization" not in seen.headers
 
 
 def methods(found: Found) -> list[str]:

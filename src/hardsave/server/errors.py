@@ -58,12 +58,12 @@ def refusal(error: Exception, *, documented: bool = False) -> Refused:
     return Refused(500, "fault", detail)
 
 
-def is_of_store(refused: Refused) -> bool:
+def is_of_files(refused: Refused) -> bool:
     return refused.code in ("damaged", "unavailable")
 
 
 def without_detail(refused: Refused) -> Refused:
-    """For a route that is open: the text of an error names paths, which strangers do not learn."""
+    """For a caller that is not known: the text names paths, which are not for strangers."""
     return Refused(refused.status, refused.code, _LOGGED, headers=refused.headers)
 
 

@@ -66,8 +66,8 @@ def serve(
     open_for: Callable[[str | None], Vault],
     on_ready: Callable[[Ready], None],
 ) -> None:
-    """Serve until SIGINT or SIGTERM. `on_ready` is called once a request was answered."""
-    check(serving, tokens)
+    """Serve until SIGINT or SIGTERM, after `check`. `on_ready` is called once a request was
+    answered."""
     own = new_secret()
     access = Access(tokens, own=own, open_loopback=serving.open_loopback)
     vaults = Vaults(open_for)

@@ -8,7 +8,10 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
+import shlex
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +28,7 @@ from hardsave.tuples import NamedTuple
 FILE = "tokens.json"
 _PREFIX = "hs_"  # so that a scanner of secrets can know one
 _VERSION = 1
+_HASH = re.compile("[0-9a-f]{64}")
 
 
 class Token(NamedTuple):
@@ -138,17 +142,26 @@ class TokenFile:
 
     def _read(self) -> list[Token]:
         try:
-            data = json.loads(self.path.read_bytes())
+            data = json.loads(self._bytes())
             if data["version"] != _VERSION:
                 raise ValueError(f"version {data['version']}")
             return [_token(each) for each in data["tokens"]]
         except FileNotFoundError:
             return []
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise Unavailable(
                 f"{self.path} cannot be read ({error}); remove it, and make new tokens with "
                 "'hardsave token add'"
             ) from error
+
+    def _bytes(self) -> bytes:
+        with open(self.path, "rb") as file:
+            if os.fstat(file.fileno()).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise Unavailable(
+                    f"other users of this machine may write to {self.path}, and so make tokens; "
+                    f"see what is in it, then type: chmod 600 {shlex.quote(str(self.path))}"
+                )
+            return file.read()
 
     def _write(self, tokens: list[Token]) -> None:
         data = {"version": _VERSION, "tokens": [_as_data(each) for each in tokens]}
@@ -190,11 +203,25 @@ def _as_data(token: Token) -> dict[str, Any]:
 def _token(data: dict[str, Any]) -> Token:
     if data["scope"] not in SCOPES:
         raise ValueError(f"scope {data['scope']!r}")
+    for name in ("id", "name", "store", "hash"):
+        if not isinstance(data[name], str):
+            raise TypeError(f"{name} {data[name]!r}")
+    if not isinstance(data["user"], str | None):
+        raise TypeError(f"user {data['user']!r}")
+    if _HASH.fullmatch(data["hash"]) is None:
+        raise ValueError(f"hash {data['hash']!r}")
     expires = data["expires_at"]
     return Token(
         **{
             **data,
-            "created_at": datetime.fromisoformat(data["created_at"]),
-            "expires_at": None if expires is None else datetime.fromisoformat(expires),
+            "created_at": _moment(data["created_at"]),
+            "expires_at": None if expires is None else _moment(expires),
         }
     )
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return found

@@ -85,7 +85,9 @@ def means_to_go_on(task: TaskRecord) -> bool:
     if task.state == "rolled_back":
         return True
     return (
-        task.state == "failed" and task.attempts < task.max_attempts and task.error != "cancelled"
+        task.state == "failed"
+        and task.attempts < task.max_attempts
+        and task.error != states.CANCELLED
     )
 
 

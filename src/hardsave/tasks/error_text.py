@@ -39,21 +39,23 @@ def is_library(path: str) -> bool:
     return path.startswith(inside) or any(part in path for part in _INSTALLED)
 
 
-def _shorten(found: traceback.TracebackException | None, error: BaseException | None) -> None:
-    """The traceback of an error, and of all that it was raised from: where a chain of these leads
-    back to its beginning, Python has cut it."""
-    if found is None or error is None:
-        return
-    if isinstance(error, HardsaveError):
-        found.stack = None  # type: ignore[assignment] # `format` leaves out the heading, too
-        found.__cause__ = found.__context__ = None
-        return
-    found.stack = _OwnFrames(found.stack)
-    _shorten(found.__cause__, error.__cause__)
-    _shorten(found.__context__, error.__context__)
-    if isinstance(error, BaseExceptionGroup):
-        for inner, of_it in zip(found.exceptions or (), error.exceptions, strict=False):
-            _shorten(inner, of_it)
+def _shorten(whole: traceback.TracebackException, raised: BaseException) -> None:
+    """The traceback of an error, and of all that it was raised from. Such a chain may be longer
+    than calls can be deep; where it leads back to its beginning, Python has cut it."""
+    left: list[tuple[traceback.TracebackException | None, BaseException | None]]
+    left = [(whole, raised)]
+    while left:
+        found, error = left.pop()
+        if found is None or error is None:
+            continue
+        if isinstance(error, HardsaveError):
+            found.stack = None  # type: ignore[assignment] # `format` leaves out the heading, too
+            found.__cause__ = found.__context__ = None
+            continue
+        found.stack = _OwnFrames(found.stack)
+        left += [(found.__cause__, error.__cause__), (found.__context__, error.__context__)]
+        if isinstance(error, BaseExceptionGroup):
+            left += zip(found.exceptions or (), error.exceptions, strict=False)
 
 
 class _OwnFrames(traceback.StackSummary):

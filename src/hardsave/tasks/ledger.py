@@ -413,7 +413,8 @@ class Tasks(threads.Shared):
             if dry_run
             else rescue.bury_the_dead(self._desk, "recover", take_over=take_over)
         )
-        return rescue.report(self._desk, found, self.stats(), dry_run=dry_run)
+        is_manual = self._settings.recovery == "manual"
+        return rescue.report(self._desk, found, self.stats(), dry_run=dry_run, is_manual=is_manual)
 
     def close(self) -> None:
         """Give back what this process holds. A second call does nothing."""

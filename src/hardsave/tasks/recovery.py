@@ -9,6 +9,7 @@ from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.record import Record
 from hardsave.stores.ledger import Moment
 from hardsave.stores.processes import UNKNOWN, Place
+from hardsave.tasks import states
 from hardsave.tasks.child_lock import Survivors
 from hardsave.tasks.task import Task
 from hardsave.tuples import NamedTuple
@@ -120,11 +121,13 @@ class RecoveryReport(Record):
     """The first of them: those that a process is at work on, or was, before those that wait."""
     failed: Sequence[Task]
     put_back: bool = True
-    """Whether what was interrupted is back at work; else `tasks.recover()` puts it there."""
+    """Whether what was interrupted is back at work."""
+    is_manual: bool = False
+    """Whether only `tasks.recover()` puts it back; else the next runner does."""
 
     def __str__(self) -> str:
         if self.was_clean:
-            return f"clean start: {self._left()}, {self.failed_count} failed"
+            return f"clean start: {self._left()}, {self._failed()}"
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterable[str]:
@@ -133,8 +136,7 @@ class RecoveryReport(Record):
             yield f"  session {dead.session!r}, begun {_moment(dead.since)}: {dead.why}"
         for task in self.interrupted[:MOST_SHOWN]:
             left = task.attempts < task.max_attempts
-            again = "will run again" if self.put_back else "waits for 'hardsave tasks recover'"
-            what = again if left else "has no attempt left, and counts as failed"
+            what = self._again() if left else "has no attempt left, and counts as failed"
             yield (
                 f"  interrupted: {task.id} ({task.text!r}), attempt {task.attempts} of "
                 f"{task.max_attempts}, begun {_moment(task.started_at)}: {what}"
@@ -145,12 +147,26 @@ class RecoveryReport(Record):
             yield f"  {each}"
         goes_on = self.put_back and not self.outlived
         yield (
-            f"  {self._left()}, {self.failed_count} failed, {self.iterations} iterations so far"
+            f"  {self._left()}, {self._failed()}, {self.iterations} iterations so far"
             + ("; work goes on, nothing to do by hand" if goes_on else "")
         )
 
+    def _again(self) -> str:
+        """What becomes of a task that was interrupted and has an attempt left."""
+        if self.put_back:
+            return "will run again"
+        return "waits for " + ("'hardsave tasks recover'" if self.is_manual else "the next runner")
+
     def _left(self) -> str:
         return f"{self.incomplete_count} task{'' if self.incomplete_count == 1 else 's'} to do"
+
+    def _failed(self) -> str:
+        """What was cancelled has not failed; told apart where all of them are listed."""
+        is_whole = self.failed_count == len(self.failed)
+        cancelled = sum(states.is_cancelled(each.state, each.error) for each in self.failed)
+        if not cancelled or not is_whole:
+            return f"{self.failed_count} failed"
+        return f"{self.failed_count - cancelled} failed, {cancelled} cancelled"
 
 
 def _moment(at: datetime | None) -> str:

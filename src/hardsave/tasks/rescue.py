@@ -145,6 +145,7 @@ def report(
     *,
     is_start: bool = False,
     dry_run: bool = False,
+    is_manual: bool = False,
 ) -> RecoveryReport:
     """What was found; at the start of a session also what others have found since the last one
     began, which no report of a start has told."""
@@ -156,6 +157,7 @@ def report(
         for each in found
         if each.owner is not None
     ]
+    is_held = any(each.held for each in found)
     if is_start and not found:
         dead = _buried_before(desk, begun)
     return RecoveryReport(
@@ -177,7 +179,8 @@ def report(
         failed_count=counts.failed,
         incomplete=(_listed(desk, "in_progress") + _listed(desk, "pending"))[:MOST_LISTED],
         failed=_listed(desk, "failed"),
-        put_back=not dry_run and not any(each.held for each in found),
+        put_back=not dry_run and not is_held,
+        is_manual=is_held or is_manual,
     )
 
 

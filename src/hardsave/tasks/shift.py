@@ -222,11 +222,20 @@ class Shift(threads.Shared):
                 if self._is_given_up.wait(AGAIN_SECONDS):
                     return
             if attempt.is_lost and attempt.task.state == "in_progress":  # else it was handed back
-                _log.warning("task %r is not ours any more; its end is not recorded", attempt.id)
+                _log.warning("task %r %s", attempt.id, self._lost(attempt))
         finally:
             self.settled(_unrecorded(attempt))
             with self._mutex:
                 self._running.pop(attempt, None)
+
+    def _lost(self, attempt: Attempt) -> str:
+        """Why an attempt has no task any more, as far as the store can tell."""
+        try:
+            found = self._desk.store.task(self._desk.user, attempt.id)
+        except HardsaveError:
+            found = None
+        is_cancelled = found is not None and states.is_cancelled(found.state, found.error)
+        return "was cancelled" if is_cancelled else "is not ours any more; its end is not recorded"
 
     def _is_recorded(self, attempt: Attempt, outcome: Outcome) -> bool:
         try:

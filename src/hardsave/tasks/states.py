@@ -51,6 +51,9 @@ AGAIN: Mapping[str, str] = {
 }
 """What to do for whoever wants it to run."""
 
+CANCELLED = "cancelled"
+"""The error of a task that was cancelled."""
+
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 NEVER_COMES = int(NEVER.timestamp()) * 1_000_000
 
@@ -167,7 +170,11 @@ def interrupted(task: TaskRecord, now: int) -> TaskRecord:
 def cancelled(task: TaskRecord, now: int) -> TaskRecord:
     check("cancelled", task)
     ended = _ended(task, now)._replace(waits_for=None, question=None)
-    return ended._replace(state="failed", error="cancelled")
+    return ended._replace(state="failed", error=CANCELLED)
+
+
+def is_cancelled(state: str, error: str | None) -> bool:
+    return (state, error) == ("failed", CANCELLED)
 
 
 def retried(task: TaskRecord, *, extra: bool, force: bool = False) -> TaskRecord:

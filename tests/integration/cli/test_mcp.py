@@ -122,7 +122,7 @@ def test_an_agent_saves_breaks_looks_and_goes_back(connect: Connect, project: Pa
         assert (file.read_text(), (project / "left.txt").exists()) == ("one\n", True)
         await caller.call("rewind", ref="main:1", apply=True)
         assert not (project / "left.txt").exists()
-        await caller.call("undo", timeline="main")
+        await caller.call("undo")
         assert (project / "left.txt").read_text() == "over\n"
 
     connect(story, "--allow-rewind")
@@ -142,7 +142,7 @@ def test_without_permission_a_rewind_is_a_preview_and_nothing_changes(
         assert hints.read_only_hint
         assert (await caller.call("rewind", ref="first"))["files"]["changed"] == ["a.txt"]
         assert "--allow-rewind" in await caller.error("rewind", ref="first", apply=True)
-        assert "no such tool" in await caller.error("undo", timeline="main")
+        assert "no such tool" in await caller.error("undo")
         assert await caller.call("log") == before
         assert (project / "a.txt").read_text() == "two\n"
 

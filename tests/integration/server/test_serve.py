@@ -181,6 +181,40 @@ def test_past_this_machine_only_with_tokens(start: Start, tmp_path: Path) -> Non
     assert reached.call("GET", "/checkpoints", headers={}).status_code == 401
 
 
+def test_a_server_that_is_refused_leaves_no_store_behind(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    assert hardsave(tmp_path, "serve", "--port", "0", "--host", "0.0.0.0").returncode == 2  # noqa: S104
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_wrong_path_is_told_as_such_to_a_browser_and_to_an_open_caller(start: Start) -> None:
+    server = start("--open-loopback")
+    browser = {"Accept": "text/html,*/*;q=0.8"}
+    unknown = server.call("GET", "/nosuch", headers=browser)
+    assert (unknown.status_code, unknown.headers["content-type"]) == (
+        404,
+        "text/html; charset=utf-8",
+    )
+    assert server.call("GET", "/checkpoints/", headers={}).status_code == 404
+    assert server.call("PUT", "/checkpoints", headers={}).status_code == 405
+    assert server.call("GET", "/metrics", headers={}).status_code == 401
+    missing = server.call("GET", "/checkpoints/nosuch", headers={})
+    assert "hardsave jobs list" in missing.json()["message"]
+    assert "jobs.find()" not in missing.text
+
+
+def test_a_tokens_file_that_cannot_be_read_is_told_to_strangers_without_its_path(
+    server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "data" / "hardsave").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "data" / "hardsave" / "tokens.json").write_text("{")
+    wrong = server.call("GET", "/metrics", headers={"Authorization": "Bearer hs_wrong"})
+    assert wrong.status_code == 503
+    assert "tokens.json" not in wrong.text
+    assert "tokens.json" in server.log()
+
+
 def test_a_port_in_use_is_one_sentence(server: Server, tmp_path: Path) -> None:
     port = str(urlsplit(server.url).port)
     refused = hardsave(tmp_path, "serve", "--port", port, "--store", server.store)

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
+from hardsave import wording
 from hardsave.cli import errors
 from hardsave.cli.errors import Exit
 from tests.unit.cli.conftest import Run
@@ -40,10 +41,10 @@ def test_every_branch_of_the_tree_has_a_code_of_its_own() -> None:
 
 
 def test_what_the_library_says_is_said_in_the_words_of_the_command_line() -> None:
-    assert errors.in_our_words("there is nothing to undo; see operations()").endswith(
+    assert wording.in_our_words("there is nothing to undo; see operations()").endswith(
         "see 'hardsave undo --list'"
     )
-    assert errors.in_our_words("scope='mine' or scope='everyone'") == "--mine or --everyone"
+    assert wording.in_our_words("scope='mine' or scope='everyone'") == "--mine or --everyone"
 
 
 def test_a_long_message_is_told_in_lines_with_each_hint_on_its_own() -> None:
@@ -113,7 +114,7 @@ def test_every_phrase_that_is_translated_is_one_that_the_library_says() -> None:
     rooms = ("objects", "vault", "timeline", "stores", "workspace", "tasks", "runtime")
     sources = [path.read_text() for room in rooms for path in (LIBRARY / room).rglob("*.py")]
     said = re.sub(r'"\s*f?"', "", "\n".join(sources))  # texts that run over two lines
-    assert [phrase for phrase in errors.WORDS if phrase not in said] == []
+    assert [phrase for phrase in wording.WORDS if phrase not in said] == []
 
 
 def test_a_store_that_cannot_be_opened_is_said_how_to_repair(run: Run, session_1: Path) -> None:

@@ -67,6 +67,7 @@ ARGUMENTS = {
     "jobs watch": ["done"],
     "jobs approve": ["asks"],
     "jobs deny": ["asks"],
+    "jobs delete": ["fix"],
     "worker": ["--agents", "agents.py:AGENTS", "--until-idle"],
     "serve": ["--host", "203.0.113.7"],  # is refused: there is no token
     "token add": ["ci"],
@@ -110,6 +111,7 @@ WITH_JOBS = {
     "jobs watch",
     "jobs approve",
     "jobs deny",
+    "jobs delete",
     "worker",
     "workflow run",
     "workflow check",

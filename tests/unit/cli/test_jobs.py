@@ -27,9 +27,9 @@ def jobs_project(project: Path) -> Path:
     return project
 
 
-def test_the_list_has_what_can_be_gone_on_with(run: Run, jobs_project: Path) -> None:
+def test_the_list_has_what_is_not_over_or_can_be_resumed(run: Run, jobs_project: Path) -> None:
     found = {job["id"]: job for job in run("jobs", "list", "--json").data}
-    assert found.keys() == {"fix", "asks"}
+    assert found.keys() == {"fix", "asks", "new"}
     fix = found["fix"]
     assert (fix["state"], fix["turns"], fix["messages"], fix["model"], fix["text"]) == (
         "failed",
@@ -350,7 +350,36 @@ def test_queued_jobs_are_not_denied_and_advice_is_in_the_words_of_commands(
     ran = run("jobs", "submit", "fix", "--prompt", "Fix it")
     assert ran.out == "fix: queued\n"
     assert ran.err.endswith("start one with: hardsave worker --agents agents.py:AGENTS\n")
-    assert "--all shows every job" in run("jobs", "list").err
+    assert run("jobs", "list").out.startswith("fix  queued")
     run("tasks", "cancel", "fix")
     assert "'hardsave tasks retry' lets it run again" in run("jobs", "show", "fix").out
     assert "'fix' (failed) has asked nothing" in run("jobs", "approve", "fix").err
+
+
+def test_a_job_is_deleted_and_brought_back(run: Run, jobs_project: Path) -> None:
+    gone = run("jobs", "delete", "fix")
+    assert (gone.code, gone.out) == (Exit.DONE, "fix: deleted\n")
+    assert "take it back with: hardsave undo --timeline fix" in gone.err
+    assert "fix" not in {job["id"] for job in run("jobs", "--json").data}
+    assert run("undo", "--timeline", "fix").code == Exit.DONE
+    assert "fix" in {job["id"] for job in run("jobs", "--json").data}
+    assert run("jobs", "delete", "no-such-job").code == Exit.NOT_FOUND
+
+
+def test_a_queued_job_is_taken_out_of_the_queue_and_put_back(run: Run, jobs_project: Path) -> None:
+    gone = run("jobs", "delete", "new", "--json")
+    assert (gone.data["deleted"]["id"], gone.data["deleted"]["state"]) == ("new", "queued")
+    assert "new" not in {job["id"] for job in run("jobs", "--json").data}
+    assert run("tasks", "retry", "new").code == Exit.DONE
+    deleted = run("jobs", "delete", "new")
+    assert deleted.out == "new: deleted, and taken out of the queue\n"
+    assert "put it back with: hardsave tasks retry new" in deleted.err
+
+
+def test_a_worker_may_take_over_from_another_machine(
+    run: Run, jobs_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {}
+    monkeypatch.setattr(Worker, "run", lambda self, name, **terms: given.update(terms))
+    assert run(*WORK, "--take-over").code == Exit.DONE
+    assert given["take_over"] is True

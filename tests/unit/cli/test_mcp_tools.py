@@ -28,7 +28,7 @@ def test_what_a_model_passes_never_becomes_an_option() -> None:
 
 
 def test_a_rewind_is_a_preview_of_ones_own_files_unless_it_is_to_be_applied() -> None:
-    asked = ["rewind", "--files", "--mine"]
+    asked = ["rewind", "--files", "--mine", "--this-timeline"]
     assert words(tools.REWIND, ref="a") == [*asked, "--json", "--dry-run", "--", "a"]
     assert words(tools.REWIND, ref="a", apply=None) == [*asked, "--json", "--dry-run", "--", "a"]
     assert words(tools.REWIND, ref="a", apply=True) == [*asked, "--json", "--yes", "--", "a"]
@@ -41,9 +41,15 @@ def test_store_and_timeline_are_those_that_the_server_was_told() -> None:
     common = Common(store="s.db", timeline="t")
     told = ["--store=s.db", "--timeline=t"]
     assert tools.SAVE.words({}, common) == ["save", "--json", *told, "--"]
-    assert tools.UNDO.words({"timeline": "x"}, common) == [
-        *("undo", "--json", "--store=s.db", "--timeline=x", "--")
-    ]
+    for tool, given in ((tools.UNDO, {}), (tools.REWIND, {"ref": "x:1"})):
+        words = tool.words(given, common)
+        assert {*told, "--this-timeline"} <= {*words}
+        with pytest.raises(Misuse, match="takes no 'timeline'"):
+            tool.words({**given, "timeline": "x"}, common)
+
+
+def test_a_search_without_a_hit_says_so() -> None:
+    assert answers.answer('{"hits": [], "next": null}', "") == {"result": {"hits": []}}
 
 
 @pytest.mark.parametrize("tool", ALLOWED.values(), ids=ALLOWED)

@@ -234,6 +234,26 @@ def test_files_that_go_into_another_directory_leave_the_project_as_it_is(
     assert "leave out --tasks" in refused.err
 
 
+def test_on_this_timeline_what_another_session_did_is_left_alone(run: Run, session_1: Path) -> None:
+    """Both of them: a rewind to a REF of the other, and the undo of a rewind of the other."""
+    with hardsave.open() as vault:
+        vault.timeline("session-2").save({}, workspace=".")
+        vault.timeline("session-1").save_files(".")
+    run("rewind", "session-1:2", "--state", "--yes", "--timeline", "session-1")
+    refused = run("undo", "--this-timeline")
+    assert refused.code == 2, "both are unfinished"
+    assert "say which with --timeline" in refused.err
+    mine = ("--this-timeline", "--timeline", "session-2")
+    assert run("undo", *mine).code == 3
+    assert run("undo", "--this-timeline", "--any-timeline").code == 2
+    to_another = ("rewind", "session-1:1", "--files", "--dry-run", "--json")
+    assert run(*to_another).data["timeline"] == "session-1", "the ref says which is meant"
+    assert run(*to_another, "--this-timeline").code == 2
+    found = run(*to_another, "--mine", *mine)
+    assert found.code == 0, found
+    assert found.data["timeline"] == "session-2"
+
+
 def test_undo_of_nothing_is_not_found(run: Run, session_1: Path) -> None:
     assert run("undo").code == 3
     assert run("redo", "--any-timeline").code == 3

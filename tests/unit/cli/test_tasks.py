@@ -158,6 +158,8 @@ def test_recover_tells_what_a_killed_server_left_and_puts_it_back(run: Run, proj
     assert [each["id"] for each in looked["interrupted"]] == ["t1"]
     assert looked["incomplete_count"] == len(looked["incomplete"]) == 2
     assert run("tasks", "show", "t1", "--json").data["state"] == "in_progress"
+    assert "attempt 1 of 3, begun" in (told := run("tasks", "recover", "--dry-run").out)
+    assert "waits for the next runner" in told
     ran = run("tasks", "recover")
     assert "session 'server-1'" in ran.out
     assert "interrupted: t1 ('Build it'), attempt 1 of 3" in ran.out

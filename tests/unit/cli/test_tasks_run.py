@@ -9,12 +9,18 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import hardsave
+from hardsave.cli.commands import tasks_run
+from hardsave.cli.errors import Exit
+from hardsave.errors import Unavailable
 from hardsave.stores import processes
+from hardsave.tasks.ledger import Tasks
+from hardsave.tasks.recovery import RecoveryReport
 from tests.unit.cli.conftest import Run
 
 SERVER = [sys.executable, "-m", "hardsave", "tasks", "run"]
@@ -46,6 +52,17 @@ async def waits(attempt):
     pass
 
 NOTHING = 7
+"""
+
+ASKING = """
+import hardsave
+
+def handle(attempt):
+    if attempt.id == "t1":
+        with hardsave.open() as vault:
+            vault.tasks.cancel("t1")
+        return
+    attempt.ask("which one")
 """
 
 
@@ -140,6 +157,24 @@ def test_a_command_that_is_not_there_is_no_attempt(run: Run, project: Path) -> N
     assert run("tasks", "run", "--until-idle").code == 2
     assert run("tasks", "run", "--handler", "a.py:f", "--", "true").code == 2
     assert run("tasks", "show", "t1", "--json").data["attempts"] == 0
+
+
+def test_a_file_that_cannot_be_executed_is_told_in_a_sentence(
+    run: Run, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run("tasks", "add", "t1")
+    (project / "folder").mkdir()
+    (project / "plain").write_text("echo hello\n")
+    for name in ("./folder", "./plain"):
+        ran = run("tasks", "run", "--until-idle", "--", name)
+        assert (ran.code, "not executable" in ran.err) == (2, True), ran
+    assert run("tasks", "show", "t1", "--json").data["attempts"] == 0
+    (project / "plain").chmod(0o755)
+    ran = run("tasks", "run", "--until-idle", "--", "./plain")
+    assert "Traceback" not in ran.err + caplog.text
+    task = run("tasks", "show", "t1", "--json").data
+    assert (ran.code, task["state"], task["attempts"]) == (1, "failed", 1)
+    assert "'./plain' cannot be run: Exec format error; a script" in task["error_message"]
 
 
 def test_a_text_that_no_command_can_be_given_fails_once_and_says_why(
@@ -256,6 +291,21 @@ def test_a_stop_is_clean_ends_the_commands_and_costs_no_attempt(
     assert list(project.parent.rglob("*tether*")) == []
 
 
+def test_ctrl_c_again_and_again_is_one_stop(run: Run, project: Path) -> None:
+    """Also while Python itself ends, where an interruption would be told as a traceback."""
+    run("tasks", "add", "t1")
+    server = served("--", "sh", "-c", "echo begun; exec sleep 600")
+    said(server, "^begun")
+    server.send_signal(signal.SIGINT)
+    said(server, "handed back")
+    while server.poll() is None:
+        server.send_signal(signal.SIGINT)
+        time.sleep(0.001)
+    out, err = server.communicate(timeout=SECONDS)
+    assert (server.returncode, out) == (0, "1 attempt: 1 handed back\n")
+    assert re.fullmatch(r"\S+  stopped by SIGINT\n", err), err
+
+
 def test_a_function_that_hangs_is_handed_back_by_a_stop(run: Run, project: Path) -> None:
     (project / "server.py").write_text(HANDLER)
     (project / "beside.py").write_text("NOTE = ''")
@@ -311,6 +361,52 @@ def test_a_task_that_is_cancelled_ends_its_command(run: Run, project: Path) -> N
         server.terminate()
         server.communicate(timeout=SECONDS)
     assert run("tasks", "show", "t1", "--json").data["error_message"] == "cancelled"
+
+
+def test_what_is_cancelled_or_waits_for_an_answer_is_told_as_that(
+    run: Run, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (project / "server.py").write_text(ASKING)
+    run("tasks", "add", "t1")
+    run("tasks", "add", "t 2")
+    ran = run("tasks", "run", "--until-idle", "--handler", "server.py:handle")
+    assert "task 't1' was cancelled" in caplog.text
+    assert "is not ours any more" not in caplog.text
+    assert ran.out.splitlines() == [
+        "2 attempts: 1 waits for an answer",
+        "t 2 asks which one; answer it with: hardsave tasks answer 't 2' ANSWER",
+    ]
+    again = run("tasks", "run", "--until-idle", "--handler", "server.py:handle", "--json")
+    assert again.data["waiting"] == [{"id": "t 2", "question": "which one"}]
+    third = run("tasks", "run", "--until-idle", "--handler", "server.py:handle")
+    assert "clean start: 1 task to do, 0 failed, 1 cancelled" in third.err
+
+
+def test_a_stop_that_was_asked_for_is_no_failure_though_a_task_was_given_up() -> None:
+    done = tasks_run._Done(
+        session="s",
+        report=RecoveryReport.__new__(RecoveryReport),
+        happened=Counter(given_up=1),
+        waiting=(),
+        iterations=0,
+        signal=signal.SIGTERM,
+    )
+    assert done.exit is Exit.DONE
+    assert replace(done, signal=None).exit is Exit.FAILED
+
+
+def test_an_iteration_that_cannot_be_counted_does_not_end_the_server(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(tasks: Tasks) -> int:
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(Tasks, "iterate", full)
+    for name in ("t1", "t2"):
+        run("tasks", "add", name)
+    ran = run("tasks", "run", "--until-idle", "--", "true")
+    assert (ran.code, ran.out) == (0, "2 attempts: 2 completed\n")
+    assert caplog.text.count("an iteration was not counted: the disk is full") == 2
 
 
 def test_two_servers_share_a_store_and_each_task_runs_once(run: Run, project: Path) -> None:

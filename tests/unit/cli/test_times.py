@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hardsave import wording
 from hardsave.cli.render import times
 from hardsave.errors import Misuse
 
@@ -26,7 +27,7 @@ NOW = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
     ],
 )
 def test_how_long_ago(seconds: float, said: str) -> None:
-    assert times.ago(NOW - timedelta(seconds=seconds), NOW) == said
+    assert wording.ago(NOW - timedelta(seconds=seconds), NOW) == said
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@ import os
 
 import pytest
 
-from hardsave.cli.render import wording
+from hardsave import wording
+from hardsave.cli.render import phrases
 
 
 def test_counts_have_their_plural() -> None:
@@ -54,5 +55,5 @@ def test_one_line_is_cut_where_it_is_too_long() -> None:
 
 def test_folders_are_left_out_if_something_in_them_is_named() -> None:
     paths = ["src", "src/a.py", "src-old", "empty", "src/deep", "src/deep/b.py"]
-    assert wording.without_folders(paths) == ["empty", "src/a.py", "src/deep/b.py", "src-old"]
-    assert wording.without_folders([]) == []
+    assert phrases.without_folders(paths) == ["empty", "src/a.py", "src/deep/b.py", "src-old"]
+    assert phrases.without_folders([]) == []

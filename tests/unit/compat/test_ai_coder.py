@@ -431,8 +431,8 @@ def test_a_worker_leaves_its_jobs_to_the_program_that_saves_them(
     vault.jobs.resume("123")
     Worker(vault, {"default": agent}).run(until_idle=True)
     job = vault.jobs.get("123")
-    assert (job.state, job.is_unserved, job.turns) == ("queued", True, 1)
-    assert "agent 'ai-coder'" in str(job.why_not)
+    assert (job.state, job.is_unserved, job.turns) == ("queued", False, 1)
+    assert "waits for its own program" in str(job.why_not)
     Worker(vault, {"ai-coder": agent}).run(until_idle=True)  # not even one that has such an agent
     job = vault.jobs.get("123")
     assert (job.state, job.turns, job.can_resume) == ("failed", 1, True)

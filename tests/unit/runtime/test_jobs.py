@@ -476,6 +476,17 @@ def test_a_deleted_job_cannot_be_resumed_and_is_deleted_once(office: Office) -> 
     assert office.jobs.can_resume("fix")
 
 
+def test_a_queued_job_that_has_saved_nothing_is_taken_out_of_the_queue(office: Office) -> None:
+    office.add()
+    gone = office.jobs.delete("fix")
+    assert (gone.state, gone.checkpoint) == ("queued", None)
+    assert office.vault.tasks.get("fix").state == "failed"
+    with pytest.raises(NotFound, match="nothing is saved"):
+        office.jobs.delete("fix")
+    office.work()
+    assert office.vault.timeline("fix").head is None
+
+
 def test_a_job_may_be_purged_when_it_has_succeeded(office: Office) -> None:
     office.add(on_success="purge")
     office.work()

@@ -234,3 +234,23 @@ def test_an_id_is_one_segment_however_it_is_spelt(path: str, id: str) -> None:
 )
 def test_a_path_that_is_spelt_otherwise_is_another_one(path: str) -> None:
     assert find("GET", path, ROUTES).route is None
+
+
+def test_two_ways_to_tell_where_a_body_ends_are_refused_and_the_connection_is_closed() -> None:
+    both = seen("POST", content_length="5", transfer_encoding="chunked")
+    found = refused(door.check_address, both, door.LOOPBACK_NAMES)
+    assert (found.status, found.headers) == (400, (("Connection", "close"),))
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_page"),
+    [
+        ({"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}, True),
+        ({"accept": "text/html", "authorization": "Bearer x"}, False),
+        ({"accept": "application/json, text/html"}, False),
+        ({"accept": "*/*"}, False),
+        ({}, False),
+    ],
+)
+def test_a_browser_is_answered_in_html(headers: dict[str, str], is_page: bool) -> None:
+    assert door.prefers_html(seen(**headers)) is is_page

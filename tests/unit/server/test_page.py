@@ -237,6 +237,19 @@ def test_acts_are_done_on_the_job_and_answered_with_a_redirect(vault: hardsave.V
     assert "<b>" not in browser.get("/", done="<b>").text
 
 
+def test_a_queued_job_that_has_saved_nothing_is_taken_out_of_the_queue(
+    vault: hardsave.Vault,
+) -> None:
+    browser, jobs = Browser(vault), vault.jobs
+    jobs.add("just-queued", "Fix it")
+    assert "Delete…" in browser.get("/jobs", id="just-queued").text
+    assert "nothing is saved of it yet" in browser.get("/delete", id="just-queued").text
+    done = browser.post("/delete", jobs.get("just-queued"))
+    assert (done.status, done.headers) == (303, (("Location", "/?done=cancelled"),))
+    assert "Taken out of the queue." in browser.get("/", done="cancelled").text
+    assert vault.tasks.get("just-queued").state == "failed"
+
+
 def test_an_act_on_a_job_that_has_moved_on_is_not_done(vault: hardsave.Vault) -> None:
     browser, jobs = Browser(vault), vault.jobs
     failed, asked = jobs.get("fix"), jobs.get("asks")

@@ -106,3 +106,40 @@ def test_a_store_has_one_spelling(tmp_path: Path) -> None:
     assert canonical(f"sqlite:///{tmp_path}/link/../{tmp_path.name}/a.db") == plain
     assert canonical(f"sqlite:///{os.path.relpath(tmp_path)}/a.db") == plain
     assert canonical("memory://") == "memory://"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("expires_at", "2027-01-01T00:00:00"),  # no zone
+        ("created_at", "2026-01-01T00:00:00"),
+        ("expires_at", 5),
+        ("hash", "é" * 64),
+        ("hash", 5),
+        ("name", None),
+        ("store", ["s"]),
+        ("user", 5),
+        ("scope", {}),
+        ("more", 1),
+    ],
+)
+def test_a_file_that_is_wrong_inside_is_one_error_that_names_the_next_step(
+    file: TokenFile, name: str, value: object
+) -> None:
+    add(file, "ci")
+    data = json.loads(file.path.read_bytes())
+    data["tokens"][0][name] = value
+    file.path.write_text(json.dumps(data))
+    with pytest.raises(Unavailable, match="hardsave token add"):
+        file.of("s")
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_may_write_is_refused(file: TokenFile, mode: int) -> None:
+    add(file, "ci")
+    file.path.chmod(mode)
+    for use in (lambda: file.of("s"), lambda: add(file, "other")):
+        with pytest.raises(Unavailable, match=f"chmod 600 {file.path}"):
+            use()
+    file.path.chmod(0o644)
+    assert len(file.of("s")) == 1

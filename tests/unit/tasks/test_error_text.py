@@ -92,6 +92,14 @@ def test_errors_that_were_raised_from_each_other_have_an_end() -> None:
     assert "ValueError: one" in error_text.brief(one)
 
 
+def test_a_chain_may_be_longer_than_calls_can_be_deep() -> None:
+    error = ValueError("the last")
+    for _ in range(3_000):
+        error, before = ValueError("later"), error
+        error.__cause__ = before
+    assert "ValueError: the last" in error_text.brief(error)
+
+
 @pytest.mark.parametrize(
     ("path", "is_library"),
     [

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hardsave import wording
 from hardsave.cli.arguments import PROGRAM, REF
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import checkpoint_page, json_data, wording
+from hardsave.cli.render import checkpoint_page, json_data
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 

@@ -2,9 +2,10 @@
 
 import click
 
+from hardsave import wording
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import json_data, wording
+from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
 
 

@@ -61,7 +61,7 @@ def demo(session: Session, scene: str | None, interactive: bool) -> None:
         if len(names) > 1:
             say("")
     data = [{"scene": name, "seconds": round(took, 3)} for name, took in seconds.items()]
-    end = [] if scene else [f"all as it should be, in {sum(seconds.values()):.1f} s"]
+    end = [] if scene else [_closing(sum(seconds.values()))]
     session.out.result(lambda: data, lambda: end)
 
 
@@ -69,13 +69,20 @@ def _for_viewer(session: Session, names: Sequence[str]) -> None:
     """The scenes in slow motion; a key begins each, and kills its agent."""
     if session.out.as_json:
         raise Misuse("--interactive is for people, --json for programs; leave one out")
+    seconds = 0.0
     with at_terminal() as viewer, suppress(Left):
         for number, name in enumerate(names, 1):
             _to_stdout(f"{SCENES[name].title} ({number} of {len(names)})")
             _to_stdout("any key: begin   q: leave\n")
             viewer.wait()
-            _play(name, _to_stdout, viewer)
+            seconds += _play(name, _to_stdout, viewer)
             _to_stdout("")
+        if len(names) > 1:
+            _to_stdout(_closing(seconds))
+
+
+def _closing(seconds: float) -> str:
+    return f"all as it should be, in {seconds:.1f} s"
 
 
 def _play(name: str, say: Callable[[str], None], viewer: Viewer | None = None) -> float:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, wording
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import changed_files, json_data, refs, wording
+from hardsave.cli.render import changed_files, json_data, refs
 from hardsave.cli.render.changed_files import FileStat, Side
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardsave import config
+from hardsave import config, wording
 from hardsave.cli import missed_saves
 from hardsave.cli.command import command
 from hardsave.cli.doctor import findings, probe
 from hardsave.cli.doctor.findings import Finding
-from hardsave.cli.errors import Exit, in_our_words
+from hardsave.cli.errors import Exit
 from hardsave.cli.hints import quoted
-from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
 from hardsave.vault.checkpoint import record_of
+from hardsave.wording import in_our_words
 from hardsave.workspace.filesystem import mounts
 from hardsave.workspace.scan.capture_policy import IncludePatterns
 

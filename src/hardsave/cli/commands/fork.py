@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Checkpoint, config
+from hardsave import Checkpoint, config, wording
 from hardsave.cli import current_timeline, going_on
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.hints import quoted
-from hardsave.cli.render import json_data, wording
+from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
 from hardsave.vault import projects
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hardsave import wording
 from hardsave.agents import install, registry
 from hardsave.agents.install import Change
 from hardsave.cli.command import YES, command
 from hardsave.cli.doctor import findings
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 

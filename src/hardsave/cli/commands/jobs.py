@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli import errors
+from hardsave import wording
 from hardsave.cli.agent_loader import AGENTS, load_agents
 from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import command
-from hardsave.cli.render import job_lines, json_data, wording
+from hardsave.cli.render import job_lines, json_data
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.timeline import messages
+from hardsave.vault.jobs import spec as specs
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,10 +34,10 @@ def _jobs(session: Session) -> "Jobs":
         hardsave jobs list --health
     """,
 )
-@click.option("--all", "every", is_flag=True, help="Also jobs that have nothing to go on from.")
+@click.option("--all", "every", is_flag=True, help="Also jobs that are over for good.")
 @click.option("--health", "in_numbers", is_flag=True, help="How many, how stale, how near a limit.")
 def list_(session: Session, every: bool, in_numbers: bool) -> None:
-    """List the jobs that can go on; --all lists every job."""
+    """List the jobs that are not over, or can be resumed; --all lists every job."""
     one_of(all=every, health=in_numbers)
     if in_numbers:
         health = _jobs(session).health().as_dict()
@@ -44,14 +45,14 @@ def list_(session: Session, every: bool, in_numbers: bool) -> None:
             lambda: health, lambda: [f"{name}: {number}" for name, number in health.items()]
         )
         return
-    found = [job for job in _jobs(session).every() if every or job.is_open]
+    found = [job for job in _jobs(session).every() if every or job.can_go_on]
     session.out.result(
         lambda: [job_lines.as_data(job) for job in found],
         lambda: job_lines.rows(found, session.now),
     )
     if not found:
-        none = "there are no jobs" if every else "nothing to go on from; --all shows every job"
-        session.out.say(none)
+        none = "no job is queued, under way or to be resumed; --all shows every job"
+        session.out.say("there are no jobs" if every else none)
 
 
 @command(
@@ -95,6 +96,8 @@ def _say_who_runs_it(session: Session, job: "Job") -> None:
     if job.is_unserved:
         what = f"no worker has agent {job.spec.agent!r} now; start one with"
         session.out.hint(what, "worker", "--agents", "agents.py:AGENTS")
+    elif job.spec.agent == specs.OWN_PROGRAM:
+        session.out.say(f"{wording.shown(job.id)}: {job.why_not}")
 
 
 @command(
@@ -205,7 +208,7 @@ def _say_which_files_change(session: Session, job: "Job", ref: str | None) -> No
         with session.out.busy("looking at its files"):
             found = differing(session.vault, job, ref)
     except HardsaveError as error:  # its worker looks again, and says so
-        session.out.say(f"its files cannot be looked at: {errors.in_our_words(str(error))}")
+        session.out.say(f"its files cannot be looked at: {wording.in_our_words(str(error))}")
         return
     if found:
         session.out.say(
@@ -254,6 +257,31 @@ def _answered(session: Session, job: "Job", question: str | None, what: str) -> 
 
 
 @command(
+    "delete",
+    examples="""
+        hardsave jobs delete fix-1
+    """,
+)
+@click.argument("job", type=JOB)
+def delete(session: Session, job: str) -> None:
+    """Delete a job: it is taken out of the queue, and cannot be resumed.
+
+    What was saved of it is hidden, and undo brings it back. A job that a worker is at work on is
+    stopped by 'hardsave tasks cancel'.
+    """
+    gone = _jobs(session).delete(job)
+    what = "deleted" if gone.is_over else "deleted, and taken out of the queue"
+    session.out.result(
+        lambda: {"deleted": job_lines.as_data(gone)},
+        lambda: [f"{wording.shown(gone.id)}: {what}"],
+    )
+    if gone.checkpoint is not None:
+        session.hint_undo(gone.lineage)
+    else:
+        session.out.hint("put it back with", "tasks", "retry", gone.id)
+
+
+@command(
     "worker",
     examples="""
         hardsave worker --agents agents.py:AGENTS
@@ -265,6 +293,7 @@ def _answered(session: Session, job: "Job", question: str | None, what: str) -> 
 @click.option("--concurrency", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
 @click.option("--allow-private-callbacks", is_flag=True, help="Callbacks may go to this network.")
+@click.option("--take-over", is_flag=True, help="Take sessions on other machines for dead.")
 def worker(
     session: Session,
     agents: str | None,
@@ -272,6 +301,7 @@ def worker(
     concurrency: int,
     until_idle: bool,
     allow_private_callbacks: bool,
+    take_over: bool,
 ) -> None:
     """Run the jobs that are queued, with agents of your own.
 
@@ -296,7 +326,9 @@ def worker(
         )
 
     with stdout_is_stderr():  # agents may print
-        made.run(name, concurrency=concurrency, until_idle=until_idle, told=told)
+        made.run(
+            name, concurrency=concurrency, until_idle=until_idle, take_over=take_over, told=told
+        )
     session.out.result(
         lambda: [job_lines.as_data(job) for job in ended],
         lambda: [f"{wording.count(len(ended), 'attempt')} ended"],
@@ -310,5 +342,6 @@ COMMANDS = {
     "resume": resume,
     "approve": approve,
     "deny": deny,
+    "delete": delete,
     "worker": worker,
 }

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave.cli import errors
+from hardsave import wording
 from hardsave.cli.arguments import JOB
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import job_lines, wording
+from hardsave.cli.render import job_lines
 from hardsave.cli.session import Session
 from hardsave.errors import NotFound
 from hardsave.timeline import messages
@@ -119,8 +119,10 @@ def _say_what_it_waits_for(session: Session, job: "Job") -> None:
         session.out.say(f"it asks: {wording.line(job.question or '', 300)}")
         session.out.hint("answer it with", "jobs", "approve", job.id)
     elif job.is_unserved:
-        session.out.say(f"{name}: {errors.in_our_words(job.why_not or '')}")
+        session.out.say(f"{name}: {wording.in_our_words(job.why_not or '')}")
         session.out.hint("start one with", "worker", "--agents", "agents.py:AGENTS")
+    elif job.state == "queued" and job.spec.agent == specs.OWN_PROGRAM:
+        session.out.say(f"{name}: {wording.in_our_words(job.why_not or '')}")
     elif not _is_over(job) and job.is_over:
         session.out.say("no task is about it: shown is what a program of its own saves")
     elif job.can_resume:

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, wording
 from hardsave.cli import current_timeline, missed_saves
 from hardsave.cli.arguments import one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.cli.log_query import LIMIT, Asked, Shape, Told, Wanted, newest_rows, told
-from hardsave.cli.render import json_data, times, wording
+from hardsave.cli.render import json_data, times
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
 from hardsave.timeline.story import Prompt, Step

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 import hardsave
+from hardsave import wording
 from hardsave.cli.command import command
-from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.vault import moving
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from hardsave import Checkpoint, Rewind, Timeline, config
+from hardsave import Checkpoint, Rewind, Timeline, config, wording
 from hardsave.cli import current_timeline, going_on, past
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, rewind_plan, wording
+from hardsave.cli.render import json_data, phrases, rewind_plan
 from hardsave.cli.render.rewind_plan import RewindOptions
 from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
@@ -54,6 +54,7 @@ _LISTED = 8  # prompts, where no list can be opened
 )
 @click.option("--mine", is_flag=True, help="Only what this session has changed.")
 @click.option("--everyone", is_flag=True, help="What other timelines did, too.")
+@click.option("--this-timeline", is_flag=True, help="On this session's, also to a REF of another.")
 @click.option(
     "--into",
     metavar="DIR",
@@ -215,7 +216,7 @@ def _missing_repository(plan: Rewind) -> Iterator[str]:
         return
     root = config.project_root(Path(plan.files.workspace))
     if not config.has_repository(root):
-        then = wording.git(plan.target.git)
+        then = phrases.git(plan.target.git)
         yield f"there was a repository then ({then}), and there is none now:"
         yield "no checkpoint holds .git; clone it to another place, and move its .git here"
 
@@ -382,7 +383,7 @@ def _where(
         line = _timeline_there(session, os.path.realpath(options.into))
         options = options._replace(what="files")
         return line, _with_relative_paths(session, options, line, target)
-    line = _timeline_of(session, target)
+    line = session.line if options.this_timeline else _timeline_of(session, target)
     moved = _after_a_move(session, options, line, target)
     return line, _with_relative_paths(session, moved, line, target)
 

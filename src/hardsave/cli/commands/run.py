@@ -10,10 +10,9 @@ from pathlib import Path
 
 import click
 
-from hardsave import config
+from hardsave import config, wording
 from hardsave.cli import arguments
 from hardsave.cli.command import command
-from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hardsave import Checkpoint, config
+from hardsave import Checkpoint, config, wording
 from hardsave.cli import missed_saves
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import json_data, wording
+from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:

@@ -74,12 +74,16 @@ def serve(
         ) from error
 
     session.may_create_store = not (session.settings.store or os.environ.get(STORE_VARIABLE))
-    url, _ = session.url, session.vault  # which is there from now on
-    _log_to_stderr()
+    url = session.url
     allowed = Allowed(agents, tuple(each.resolve() for each in workspaces))
+    serving = running.Serving(host, port, open_loopback, allowed)
+    tokens = LiveTokens(token_file(), canonical(url))
+    running.check(serving, tokens)  # before a store is made
+    _ = session.vault  # which is there from now on
+    _log_to_stderr()
     running.serve(
-        running.Serving(host, port, open_loopback, allowed),
-        LiveTokens(token_file(), canonical(url)),
+        serving,
+        tokens,
         lambda user: hardsave.open(url, user=user),
         lambda ready: _tell(session, ready),
     )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, wording
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import checkpoint_page, json_data, times, wording
+from hardsave.cli.render import checkpoint_page, json_data, phrases, times
 from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
@@ -143,11 +143,11 @@ def _fields(
     files, git = one.files, one.git
     # What rewinds need to tell changes of several sessions apart says nothing to a reader.
     told = {name: value for name, value in one.metadata.items() if name != authorship.KEY}
-    if changed_by := wording.changed_by(told.get("changed_by")):
+    if changed_by := phrases.changed_by(told.get("changed_by")):
         del told["changed_by"]
     metadata = json_data.json_ready(told)
     return {
-        "saved": f"{times.ago(one.created_at, session.now)} ({times.local(one.created_at)})",
+        "saved": f"{wording.ago(one.created_at, session.now)} ({times.local(one.created_at)})",
         "after": None if parent is None else draw.ref(parent),
         "messages": None
         if older_state is None
@@ -158,7 +158,7 @@ def _fields(
         "metadata": json.dumps(metadata) if metadata else None,
         "changed by": changed_by,
         "workspace": None if files is None else files.workspace,
-        "git": None if git is None else wording.git(git),
+        "git": None if git is None else phrases.git(git),
         "task": None if one.task is None else f"{one.task}, attempt {one.attempt}",
     }
 

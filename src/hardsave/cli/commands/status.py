@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, wording
 from hardsave.cli import missed_saves
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import changed_files, json_data, times, wording
+from hardsave.cli.render import changed_files, json_data
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def _said(session: Session, one: Checkpoint) -> "Text":
     from hardsave.cli.render import draw
 
     name = (f"  {wording.shown(one.name)}", "name") if one.name else ""
-    return draw.line(draw.ref(one), name, (f"  {times.ago(one.created_at, session.now)}", "quiet"))
+    return draw.line(
+        draw.ref(one), name, (f"  {wording.ago(one.created_at, session.now)}", "quiet")
+    )
 
 
 COMMANDS = {"status": status}

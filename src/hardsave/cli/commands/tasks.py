@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hardsave import wording
 from hardsave.cli.arguments import PROGRAM, TASK
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, times, wording
+from hardsave.cli.render import json_data, times
 from hardsave.cli.session import Session
 from hardsave.config import project_root
 from hardsave.errors import Misuse

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hardsave import wording
 from hardsave.cli.arguments import PROGRAM
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, wording
+from hardsave.cli.hints import quoted
+from hardsave.cli.render import json_data
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.defaults import GRACE_SECONDS, RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS
@@ -33,6 +35,7 @@ PLACES = ("{id}", "{text}")
 KINDS = ("claimed", "completed", "failed", "asked", "handed_back", "interrupted")
 _LOOK_SECONDS = 0.05
 _MORE_SECONDS = 5.0  # than a command has to end, for its attempt to be handed back after that
+_LOOKED_AT = 1_000  # tasks that may wait for an answer
 _SECONDS = click.FloatRange(0)
 
 
@@ -202,6 +205,7 @@ class _Done:
     session: str
     report: "RecoveryReport"
     happened: Counter[str]
+    waiting: "Sequence[Task]"  # for an answer
     iterations: int
     signal: signal.Signals | None
 
@@ -220,6 +224,7 @@ class _Done:
             "completed": self.happened["completed"],
             "failed": self.happened["given_up"],
             "handed_back": self.happened["handed_back"],
+            "waiting": [{"id": each.id, "question": each.question} for each in self.waiting],
             "iterations": self.iterations,
         }
 
@@ -231,15 +236,22 @@ class _Done:
             "handed back": self.happened["handed_back"],
         }
         said = [f"{number:,} {end}" for end, number in ends.items() if number]
-        return [f"{attempts}: {', '.join(said)}" if said else attempts]
+        if waiting := len(self.waiting):
+            said.append(f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for an answer")
+        first = f"{attempts}: {', '.join(said)}" if said else attempts
+        return [first, *map(_to_answer, self.waiting)]
+
+
+def _to_answer(task: "Task") -> str:
+    question = wording.line(task.question or "", 80)
+    typed = f"hardsave tasks answer {quoted(task.id)} ANSWER"
+    return f"{wording.shown(task.id)} asks {question}; answer it with: {typed}"
 
 
 def _serve(session: Session, work: _Work, terms: _Terms) -> _Done:
-    from hardsave.tasks.executor import signals
-
     vault, status = session.vault, _Status(session, terms.status_log)
     runner = vault.tasks.runner(terms.name, take_over=terms.take_over)
-    with signals() as told, _hangup_stops(), runner:
+    with _stopped_once() as told, _hangup_stops(), runner:
         status.begun(runner.report)
         with _telling(vault, status):
             _run_until_told(vault, runner, work, terms, told)
@@ -249,9 +261,18 @@ def _serve(session: Session, work: _Work, terms: _Terms) -> _Done:
         session=terms.name,
         report=runner.report,
         happened=status.happened,
+        waiting=_waiting(vault),
         iterations=vault.tasks.iterations,
         signal=told[0] if told else None,
     )
+
+
+def _waiting(vault: "Vault") -> "list[Task]":
+    """The first of the tasks that go on when a user has answered."""
+    from hardsave import Jobs
+
+    pending = vault.tasks.find(state="pending", limit=_LOOKED_AT)
+    return [each for each in pending if each.question is not None and not Jobs.owns(each)]
 
 
 def _run_until_told(
@@ -289,6 +310,22 @@ def _iterate(vault: "Vault") -> None:
         vault.tasks.iterate()
     except HardsaveError as error:
         log(__name__).warning("an iteration was not counted: %s", error)
+
+
+@contextlib.contextmanager
+def _stopped_once() -> Iterator[Sequence[signal.Signals]]:
+    """The signals to stop that have come. After one, Ctrl-C means nothing more: it would interrupt
+    Python itself as it ends."""
+    from hardsave.tasks.executor import signals
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    told: Sequence[signal.Signals] = ()
+    try:
+        with signals() as told:
+            yield told
+    finally:
+        if not told:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

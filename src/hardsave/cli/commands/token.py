@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hardsave import wording
 from hardsave.cli.command import command, not_empty
-from hardsave.cli.render import times, wording
+from hardsave.cli.render import times
 from hardsave.cli.session import Session
 from hardsave.config import STORE_VARIABLE
 from hardsave.errors import Misuse
@@ -118,7 +119,7 @@ def _lines(session: Session, found: tuple[Token, ...]) -> "list[Text]":
                 Text(wording.shown(each.name), style="name"),
                 Text(each.scope),
                 Text("" if each.user is None else f"user {wording.shown(each.user)}"),
-                Text(times.ago(each.created_at, session.now), style="quiet"),
+                Text(wording.ago(each.created_at, session.now), style="quiet"),
                 Text(_end(each, session), style="quiet"),
             )
             for each in found

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from hardsave import config
+from hardsave import config, wording
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, wording
+from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
 from hardsave.config import trust as trusting
 from hardsave.config.trust import ProjectFile

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Checkpoint, Operation, Timeline
+from hardsave import Checkpoint, Operation, Timeline, wording
 from hardsave.cli import going_on
+from hardsave.cli.arguments import one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.current_timeline import to_redo, to_undo
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, refs, times, wording
+from hardsave.cli.render import json_data, refs
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.timeline.refs import to_text
@@ -27,6 +28,11 @@ ANY = click.option(
 )
 
 
+THIS = click.option(
+    "--this-timeline", is_flag=True, help="The latest of this session's timeline, of no other."
+)
+
+
 @command(
     "undo",
     examples="""
@@ -38,9 +44,12 @@ ANY = click.option(
     takes=ON_A_TIMELINE,
 )
 @ANY
+@THIS
 @click.option("--list", "listing", is_flag=True, help="Only list what can be taken back.")
 @click.option("-n", "--limit", type=click.IntRange(1), help="How many to list.  [default: 30]")
-def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None) -> Exit | None:
+def undo(
+    session: Session, any_timeline: bool, this_timeline: bool, listing: bool, limit: int | None
+) -> Exit | None:
     """Take back the latest rewind, fork, deletion or import.
 
     Without a timeline it is the latest of this directory. Files come back too, and what they are
@@ -48,6 +57,7 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
     the timeline that is named; saves are no operations.
     """
     session.may_name_deleted = True
+    one_of(any_timeline=any_timeline, this_timeline=this_timeline)
     if any_timeline:
         session.refuse_timeline(beside="--any-timeline")
     if listing:
@@ -56,7 +66,8 @@ def undo(session: Session, any_timeline: bool, listing: bool, limit: int | None)
     if limit is not None:
         raise Misuse("-n says how many to list; add --list")
     _refuse_where_nothing_was_saved(session)
-    line = None if any_timeline else session.line_to(to_undo)
+    own = session.line if this_timeline else None
+    line = None if any_timeline else own or session.line_to(to_undo)
     with _leaving(session, line) as leaving:
         left = None if line is None else line.head
         with session.out.busy("taking back"):
@@ -194,7 +205,7 @@ def _lines(session: Session, found: list[Operation]) -> "list[Text]":
 
     rows = [
         (
-            Text(times.ago(each.created_at, session.now), style="quiet"),
+            Text(wording.ago(each.created_at, session.now), style="quiet"),
             Text(each.kind, style="name"),
             Text(wording.shown(refs.timeline(each.timeline or ""))),
             Text("undone" if each.is_undone else "", style="warning"),

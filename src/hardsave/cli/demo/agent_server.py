@@ -21,8 +21,8 @@ def think(text: str) -> list[str]:
 
 def act(action: str) -> str:
     """Stands for a tool: something that must not happen twice."""
-    time.sleep(0.1)
     print(f"    {action}", flush=True)
+    time.sleep(0.1)
     return "done"
 
 

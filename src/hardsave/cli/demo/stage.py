@@ -46,7 +46,7 @@ class Stage(NamedTuple):
         """Run a module as a program, and show what it prints; it. With `kill` it is killed."""
         lines: list[str] = []
         if kill is not None and self.viewer is not None:
-            self.say("   (kill it now: press any key)")
+            self.say("   (kill it now: press any key   q: leave)")
         with self._started(module, arguments) as process:
             assert process.stdout is not None
             for line in self._heard(process.stdout):

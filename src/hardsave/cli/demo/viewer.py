@@ -28,16 +28,16 @@ class Viewer:
 
     def wait(self) -> None:
         """Until a key is pressed; `Left` if it is one that leaves."""
-        if os.read(self._keyboard, _BLOCK)[:1] in (b"", *LEAVING):
-            raise Left
+        self._read_key()
 
     def watch(self, output: IO[bytes]) -> Iterator[str | None]:
-        """The lines of a program as they come, and None for each key that is pressed meanwhile."""
+        """The lines of a program as they come, and None for each key that is pressed meanwhile;
+        `Left` if it is one that leaves."""
         program, begun = output.fileno(), b""
         while True:
             ready, _, _ = select.select([program, self._keyboard], [], [])
             if self._keyboard in ready:
-                os.read(self._keyboard, _BLOCK)
+                self._read_key()
                 yield None
             if program in ready:
                 found = os.read(program, _BLOCK)
@@ -46,17 +46,23 @@ class Viewer:
                 *lines, begun = (begun + found).split(b"\n")
                 yield from (line.decode() for line in lines)
 
+    def _read_key(self) -> None:
+        if os.read(self._keyboard, _BLOCK)[:1] in (b"", *LEAVING):
+            raise Left
+
 
 @contextmanager
 def at_terminal() -> Iterator[Viewer]:
     """Keys are read as they are pressed, and not shown; afterwards the terminal is as it was.
-    SIGTERM and a closed terminal end the demo like Ctrl-C: what it has started is ended, too."""
+    SIGTERM and a closed terminal end the demo like Ctrl-C: what it has started is ended, too. A
+    shell that the viewer went to with Ctrl-Z leaves the terminal in its own way: SIGCONT tells."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Misuse("--interactive waits for keys, and there is no terminal; leave it out")
     keyboard = sys.stdin.fileno()
     ways = termios.tcgetattr(keyboard)
     ending = (signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, signal.default_int_handler) for number in ending}
+    before[signal.SIGCONT] = signal.signal(signal.SIGCONT, lambda *_: tty.setcbreak(keyboard))
     try:
         tty.setcbreak(keyboard)
         yield Viewer(keyboard)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from hardsave.cli.render import wording
+from hardsave import wording
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.filesystem import mounts
 

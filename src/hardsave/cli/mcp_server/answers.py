@@ -52,7 +52,7 @@ def error(printed: str, said: str, code: int) -> str:
 
 
 def _brief(data: Any) -> Any:
-    """Without what is empty, but for lists of files: none that has changed is an answer."""
+    """Without what is empty, but for lists of files and of hits: that there are none is told."""
     if isinstance(data, list):
         return [_brief(each) for each in data]
     if not isinstance(data, dict):
@@ -62,7 +62,11 @@ def _brief(data: Any) -> Any:
         for key, value in data.items()
         if key not in _LEFT_OUT
     }
-    return {key: value for key, value in told.items() if value not in (None, "", [], {})}
+    return {
+        key: value
+        for key, value in told.items()
+        if key == "hits" or value not in (None, "", [], {})
+    }
 
 
 def _ever_shorter(data: Any) -> Any:

@@ -101,7 +101,7 @@ class Tool(NamedTuple):
         known = {each.name for each in self.parameters}
         for name in given:
             if name not in known:
-                takes = ", ".join(each.name for each in self.parameters)
+                takes = ", ".join(each.name for each in self.parameters) or "no argument"
                 wrong = f"{self.name} takes no {name[:_LONGEST_NAME]!r}; it takes {takes}"
                 raise Misuse(f"{wrong}{self.hint}")
         options: list[str] = []
@@ -225,7 +225,7 @@ PREVIEW = Tool(
     "rewind",
     "Preview going back",
     _WHAT_A_REWIND_DOES + f"This is a preview that changes nothing; {_ONLY_PREVIEW}.",
-    ("rewind", "--files", "--mine", "--dry-run"),
+    ("rewind", "--files", "--mine", "--this-timeline", "--dry-run"),
     _REWIND,
     hint=f"; {_ONLY_PREVIEW}",
 )
@@ -233,9 +233,8 @@ REWIND = Tool(
     "rewind",
     "Go back to a checkpoint",
     _WHAT_A_REWIND_DOES + "Without apply it is a preview that changes nothing; look "
-    "at that first. What is there now is saved before, and undo with the "
-    "timeline of the result brings it back.",
-    ("rewind", "--files", "--mine"),
+    "at that first. What is there now is saved before, and undo brings it back.",
+    ("rewind", "--files", "--mine", "--this-timeline"),
     (*_REWIND, _APPLY),
     writes=True,
     is_destructive=True,
@@ -243,17 +242,12 @@ REWIND = Tool(
 UNDO = Tool(
     "undo",
     "Take back a rewind",
-    "Take back the last rewind of a timeline: the files are again as they were before it. What is "
-    "there now is saved first.",
-    ("undo",),
-    (
-        Parameter(
-            "timeline", "text", "As the result of rewind names it.", "--timeline", is_needed=True
-        ),
-    ),
+    "Take back the last rewind of this session: the files are again as they were before it. What "
+    "is there now is saved first. What other sessions did is left alone.",
+    ("undo", "--this-timeline"),
+    (),
     writes=True,
     is_destructive=True,
-    is_of_timeline=False,
 )
 
 

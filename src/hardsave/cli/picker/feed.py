@@ -5,6 +5,7 @@ from typing import Literal
 
 from rich.text import Text
 
+from hardsave import wording
 from hardsave.cli.moments import Moments
 from hardsave.cli.picker import preview, screen
 from hardsave.cli.picker.background import Latest, Pages
@@ -12,7 +13,6 @@ from hardsave.cli.picker.frame import Facts, Preview
 from hardsave.cli.picker.options import Listing, Names, Since, listing, since
 from hardsave.cli.picker.preview import Planner
 from hardsave.cli.picker.state import Chosen, Picker, What, begun, with_options
-from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 from hardsave.errors import NotFound
 from hardsave.timeline import story

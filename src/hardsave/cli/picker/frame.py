@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from hardsave import wording
 from hardsave.cli.picker.state import Option, Picker, Size, What
-from hardsave.cli.render import diffstat, wording
+from hardsave.cli.render import diffstat
 from hardsave.cli.render.changed_files import FileStat
 from hardsave.tuples import NamedTuple
 

@@ -8,8 +8,9 @@ from datetime import datetime
 
 from rich.text import Text
 
+from hardsave import wording
 from hardsave.cli.picker.state import Option
-from hardsave.cli.render import draw, rows, times, wording
+from hardsave.cli.render import draw, rows, times
 from hardsave.timeline.story import Counts, Prompt, Row, Session, Step, Story
 from hardsave.tuples import NamedTuple
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from rich.text import Text
 
-from hardsave import Rewind
-from hardsave.cli.errors import in_our_words
+from hardsave import Rewind, wording
 from hardsave.cli.picker.frame import Facts
 from hardsave.cli.picker.options import Since
 from hardsave.cli.picker.state import What
-from hardsave.cli.render import changed_files, draw, refs, rewind_plan, wording
+from hardsave.cli.render import changed_files, draw, refs, rewind_plan
 from hardsave.cli.render.changed_files import FileStat
 from hardsave.errors import HardsaveError
+from hardsave.wording import in_our_words
 
 STATS = 40  # files whose lines are counted
 _KEPT = 3  # paths that stay as they are

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardsave.cli.render import wording
+from hardsave.cli.render import phrases
 from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
@@ -40,7 +40,7 @@ class FileStat(NamedTuple):
 def signed(found: FileDiff) -> list[tuple[str, str]]:
     """`+`, `~` or `-` and the path, by path; folders only if nothing in them says so."""
     some = {"+": found.added, "~": found.changed, "-": found.removed}
-    pairs = [(sign, path) for sign in some for path in wording.without_folders(some[sign])]
+    pairs = [(sign, path) for sign in some for path in phrases.without_folders(some[sign])]
     return sorted(pairs, key=lambda each: each[1])
 
 

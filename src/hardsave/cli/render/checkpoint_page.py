@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hardsave import Checkpoint
-from hardsave.cli.render import changed_files, wording
+from hardsave import Checkpoint, wording
+from hardsave.cli.render import changed_files
 from hardsave.timeline import messages
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault.files import Files, difference, unified

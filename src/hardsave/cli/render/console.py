@@ -8,7 +8,7 @@ from typing import TextIO
 from rich.console import Console, RenderableType
 from rich.theme import Theme
 
-from hardsave.cli.render import wording
+from hardsave import wording
 
 UNBOUNDED = 100_000  # columns: what goes to a file or a program is not cut
 

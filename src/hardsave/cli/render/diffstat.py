@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from hardsave.cli.render import wording
+from hardsave import wording
 from hardsave.cli.render.changed_files import FileStat
 from hardsave.tuples import NamedTuple
 

@@ -7,10 +7,11 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from hardsave.cli.errors import in_our_words
-from hardsave.cli.render import changed_files, refs, wording
+from hardsave import wording
+from hardsave.cli.render import changed_files, phrases, refs
 from hardsave.cli.render.console import Verbatim
 from hardsave.timeline.messages import Message
+from hardsave.wording import in_our_words
 
 if TYPE_CHECKING:  # they take longer to import than all that draws
     from hardsave.vault.files import LeftOut
@@ -207,8 +208,8 @@ def lost(found: "Sequence[LeftOut]") -> Iterator[Text]:
 
 def git_changes(found: "GitChanges", *, limit: int | None = LISTED) -> Iterator[Text]:
     """Where a repository goes, and which commits only we will hold."""
-    way = Text.assemble(("    ~ ", "changed"), "git, from ", wording.git(found.before))
-    yield way.append(f" to {wording.git(found.after)}")
+    way = Text.assemble(("    ~ ", "changed"), "git, from ", phrases.git(found.before))
+    yield way.append(f" to {phrases.git(found.after)}")
     if not found.left_behind:
         return
     count = wording.count(len(found.left_behind), "commit")

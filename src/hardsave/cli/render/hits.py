@@ -6,8 +6,8 @@ from datetime import datetime
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from hardsave import Checkpoint
-from hardsave.cli.render import draw, refs, times, wording
+from hardsave import Checkpoint, wording
+from hardsave.cli.render import draw, refs
 from hardsave.timeline import messages
 from hardsave.vault.search import Hit
 
@@ -39,7 +39,7 @@ def _cells(hit: Hit[Checkpoint], now: datetime) -> tuple[Text, Text, Text]:
     which = draw.ref(newest)
     if newest != hit.checkpoint:
         which = draw.line(draw.ref(hit.checkpoint), (f" … :{newest.seq}", "ref"))
-    return which, Text(times.ago(newest.created_at, now), style="quiet"), _where(hit)
+    return which, Text(wording.ago(newest.created_at, now), style="quiet"), _where(hit)
 
 
 def _where(hit: Hit[Checkpoint]) -> Text:

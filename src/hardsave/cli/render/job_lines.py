@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hardsave.cli import errors
-from hardsave.cli.render import json_data, times, wording
+from hardsave import wording
+from hardsave.cli.render import json_data, times
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -59,7 +59,7 @@ def rows(jobs: "list[Job]", now: "datetime") -> "list[Text]":
                 Text(wording.count(job.messages, "message")),
                 Text(wording.shown(job.model or "")),
                 _prospect(job),
-                Text("" if job.updated_at is None else times.ago(job.updated_at, now), "quiet"),
+                Text("" if job.updated_at is None else wording.ago(job.updated_at, now), "quiet"),
                 Text(wording.shown(job.spec.works_in or "")),
                 Text(wording.line(job.text, 60), style="quiet"),
             )
@@ -110,11 +110,11 @@ def page(job: "Job", now: "datetime") -> "Iterator[Text]":
             "workspace": spec.works_in,
             "attempts": str(job.attempts),
             "resumed": None if spec.resumed is None else f"from {spec.resumed.from_job}",
-            "saved": None if job.updated_at is None else times.ago(job.updated_at, now),
+            "saved": None if job.updated_at is None else wording.ago(job.updated_at, now),
             "kept": None if kept is None else f"until {kept}",
             "error": None if job.error is None else wording.line(job.error, 300),
             "question": None if job.question is None else wording.line(job.question, 300),
             "output": wording.line(str(job.output), 300) if job.output is not None else None,
-            "resume": "yes" if job.can_resume else f"no: {errors.in_our_words(job.why_not or '')}",
+            "resume": "yes" if job.can_resume else f"no: {wording.in_our_words(job.why_not or '')}",
         }
     )

@@ -12,8 +12,9 @@ from contextlib import contextmanager, redirect_stdout
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hardsave import wording
 from hardsave.cli.hints import PROGRAM, Invocation
-from hardsave.cli.render import pager, progress_line, wording
+from hardsave.cli.render import pager, progress_line
 from hardsave.errors import Misuse
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from hardsave.cli.render import wording
+from hardsave import wording
 from hardsave.progress import CallProgress, on_progress
 
 AFTER_SECONDS = 1.0  # what is over by then needs no line

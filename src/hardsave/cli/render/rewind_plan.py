@@ -5,8 +5,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hardsave import Checkpoint, Rewind
-from hardsave.cli.render import times, wording
+from hardsave import Checkpoint, Rewind, wording
+from hardsave.cli.render import phrases
 from hardsave.timeline import messages
 from hardsave.tuples import NamedTuple
 
@@ -32,11 +32,13 @@ class RewindOptions(NamedTuple):
     into: str | None = None
     git: bool = False
     tasks: bool = False
+    this_timeline: bool = False  # the timeline is not that of the target
 
     def asked(self) -> dict[str, Any]:
         """The same in the words of the library."""
         asked = self._asdict()
         asked["workspace"] = asked.pop("into")
+        del asked["this_timeline"]
         return asked
 
     def moves_head(self, plan: Rewind) -> bool:
@@ -61,7 +63,7 @@ def plan_lines(plan: Rewind, options: RewindOptions, now: datetime) -> "Iterator
     from hardsave.cli.render import draw
 
     name = (f" {wording.shown(plan.target.name)}", "name") if plan.target.name else ""
-    age = (f"  {times.ago(plan.target.created_at, now)}", "quiet")
+    age = (f"  {wording.ago(plan.target.created_at, now)}", "quiet")
     line = draw.timeline(plan.timeline)
     yield draw.line("rewind ", line, " to ", draw.ref(plan.target), name, age)
     if options.moves_head(plan):
@@ -130,7 +132,7 @@ def what_stays_behind(
 
 
 def _branches(found: "Checkout") -> str:
-    then, now = (wording.branch(each) for each in (found.then, found.now))
+    then, now = (phrases.branch(each) for each in (found.then, found.now))
     said = f"git was on {then}; it is on {now} now"
     return f"{said}: --git brings it back" if found.can_return else said
 

@@ -5,7 +5,8 @@ from datetime import datetime
 
 from rich.text import Text
 
-from hardsave.cli.render import draw, refs, times, wording
+from hardsave import wording
+from hardsave.cli.render import draw, refs, times
 from hardsave.timeline.story import Prompt, Step
 
 NARROW, WIDE = 72, 100  # columns: below, and from which on
@@ -29,7 +30,7 @@ def prompt_mark(prompt: Prompt) -> str:
 
 def age(then: datetime, now: datetime, width: int) -> Text:
     """In as many letters as there is room for."""
-    return Text((times.ago if width >= WIDE else times.briefly)(then, now), style="quiet")
+    return Text((wording.ago if width >= WIDE else times.briefly)(then, now), style="quiet")
 
 
 def step_text(step: Step) -> Text:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.text import Text
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, wording
 from hardsave.agents.state import is_record
-from hardsave.cli.render import draw, json_data, state_changes, wording
+from hardsave.cli.render import draw, json_data, state_changes
 from hardsave.cli.render.state_changes import MessageChange, StateChanges, ValueChange
 from hardsave.errors import HardsaveError
 from hardsave.objects.diff import StatePath

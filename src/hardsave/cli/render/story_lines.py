@@ -5,8 +5,9 @@ from datetime import datetime
 
 from rich.text import Text
 
+from hardsave import wording
 from hardsave.cli.log_query import Told
-from hardsave.cli.render import draw, graph, refs, rows, wording
+from hardsave.cli.render import draw, graph, refs, rows
 from hardsave.cli.render.console import UNBOUNDED
 from hardsave.timeline.story import Prompt, Row, Step
 

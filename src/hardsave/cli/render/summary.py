@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hardsave import Checkpoint, StepSummary, Vault
-from hardsave.cli.render import changed_files, wording
+from hardsave import Checkpoint, StepSummary, Vault, wording
+from hardsave.cli.render import changed_files
 from hardsave.errors import NotFound
 from hardsave.timeline import messages, story
 from hardsave.tuples import NamedTuple

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from rich.text import Text
 
-from hardsave import Task
-from hardsave.cli.render import draw, json_data, times, wording
+from hardsave import Task, wording
+from hardsave.cli.render import draw, json_data, times
 from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.stats import TaskEvent, TaskStats
 from hardsave.tasks.task import moment
@@ -38,7 +38,7 @@ def _row(task: Task, now: datetime, over: Collection[str]) -> tuple[Text, ...]:
 
 def _since(task: Task, now: datetime) -> str:
     moment = task.ended_at or task.started_at or task.created_at
-    return times.ago(moment, now)
+    return wording.ago(moment, now)
 
 
 def waits(task: Task, now: datetime, over: Collection[str] = ()) -> str:
@@ -89,7 +89,7 @@ def page(task: Task, now: datetime) -> Iterator[Text]:
             "generation": str(task.generation) if task.generation > 1 else None,
             "priority": str(task.priority) if task.priority else None,
             "progress": progress,
-            "added": times.ago(task.created_at, now),
+            "added": wording.ago(task.created_at, now),
             "begun": _ago(task.started_at, now),
             "ended": _ago(task.ended_at, now),
             "not before": None if task.not_before is None else times.local(task.not_before),
@@ -103,7 +103,7 @@ def page(task: Task, now: datetime) -> Iterator[Text]:
 
 
 def _ago(then: datetime | None, now: datetime) -> str | None:
-    return None if then is None else times.ago(then, now)
+    return None if then is None else wording.ago(then, now)
 
 
 def history(history: Sequence[TaskEvent]) -> Iterator[Text]:

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from hardsave.errors import Misuse
-from hardsave.wording import ago as ago
+from hardsave.wording import ago
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]+)?)(?P<unit>[smhdw])")

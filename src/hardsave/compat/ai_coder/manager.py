@@ -165,11 +165,11 @@ class CheckpointManager:
     def _before(self, id: JobId, line: hardsave.Timeline) -> hardsave.Job | None:
         """The job as it stands before a save under this id; `Conflict` if that must not be."""
         job, head = self._job(id.lineage), line.head
-        if head is None and job is not None and job.spec.agent == records.AGENT:
+        if head is None and job is not None and job.spec.agent == specs.OWN_PROGRAM:
             job = self._without_rows(job)
         if job is None and head is None:
             return None
-        if job is None or job.spec.agent != records.AGENT:
+        if job is None or job.spec.agent != specs.OWN_PROGRAM:
             raise hardsave.Conflict(
                 f"timeline {id.lineage!r} holds something else; choose another id for the job"
             )

@@ -12,9 +12,6 @@ from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs.spec import JobId, JobResumption, JobSpec
 
 VERSION = 1
-AGENT = "ai-coder"
-"""What these jobs name as their agent: the program that saves them goes on with them, and a worker
-leaves them to it."""
 
 _KEY = "ai_coder"
 _UNSAID = "(no description)"
@@ -148,7 +145,7 @@ def to_spec(record: AgentCheckpoint, lineage: str, before: JobSpec | None) -> Jo
     return JobSpec(
         lineage=lineage,
         prompt=record.task_description if record.task_description.strip() else _UNSAID,
-        agent=AGENT,
+        agent=specs.OWN_PROGRAM,
         max_turns=turns,
         turns_given=turns if before is None else before.turns_given,
         callback=None if before is None else before.callback,

@@ -112,6 +112,8 @@ def _act(call: Call, done: str, act: Callable[[Job], Job]) -> Answer:
         return _page(call, "moved_on.html", status=409, job=job, act=done)
     after = act(job)
     to_list = done == "deleted" or _field(call, "back") == "list"
+    if done == "deleted" and after.checkpoint is None:
+        done = "cancelled"
     where = render.link("/", done=done) if to_list else render.link("/jobs", id=after.id, done=done)
     return Answer(303, "", HTML, (("Location", where),))
 

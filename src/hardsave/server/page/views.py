@@ -28,6 +28,7 @@ DONE = {
     "approved": "Approved. The job goes on when a worker takes it up.",
     "denied": "Denied. The agent is told, and goes on without the call.",
     "deleted": "Deleted. 'hardsave undo' brings it back.",
+    "cancelled": "Taken out of the queue. 'hardsave tasks retry' puts it back.",
 }
 """What a page says after an act, by the word in its address: no text of an address is shown."""
 
@@ -54,11 +55,6 @@ def tabs(health: JobHealth, current: JobState | None) -> list[Tab]:
 
 def label(state: str) -> str:
     return state.replace("_", " ").capitalize()
-
-
-def can_delete(job: Job) -> bool:
-    """Whether `jobs.delete` would take it."""
-    return job.checkpoint is not None and job.state != "active"
 
 
 def stamp(job: Job) -> str:

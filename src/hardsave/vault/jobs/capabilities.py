@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hardsave.vault.jobs.spec import JobSpec
+from hardsave.vault.jobs.spec import OWN_PROGRAM, JobSpec
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,13 @@ def offered_by_workers(offered: Iterable[Any]) -> list[Capabilities]:
 
 def is_unserved(spec: JobSpec, workers: Collection[Capabilities]) -> bool:
     """Whether a job that is queued waits for a worker that does not run."""
-    return all(each.lacks(spec) is not None for each in workers)
+    return spec.agent != OWN_PROGRAM and all(each.lacks(spec) is not None for each in workers)
 
 
 def waits(spec: JobSpec, workers: Collection[Capabilities]) -> str:
     """What a queued job waits for."""
+    if spec.agent == OWN_PROGRAM:
+        return "it waits for its own program, which loads it by this id"
     if not is_unserved(spec, workers):
         return "it waits for a worker"
     needed = f"agent {spec.agent!r}"

@@ -261,16 +261,17 @@ class Jobs:
     # Letting go
 
     def delete(self, id: str) -> Job:
-        """Let what was saved of a job go, so that it cannot be resumed; as it was. `undo` of the
-        vault brings it back."""
+        """Take a job out of the queue, and let what was saved of it go, so that it cannot be
+        resumed; as it was. `undo` of the vault brings back what was saved."""
         job = self.get(id)
         if job.state == "active":
             raise Conflict(f"job {job.id!r} is being worked on; cancel its task first")
-        if job.checkpoint is None:
+        if not job.can_delete:
             raise NotFound(f"nothing is saved of job {job.id!r}")
-        if job.state in ("queued", "waiting"):
+        if not job.is_over:
             self._vault.tasks.cancel(job.id)
-        self._let_go(job)
+        if job.checkpoint is not None:
+            self._let_go(job)
         # Of a delete and a resume at once, each writes before it looks: one of them sees the other,
         # and no job begins anew that was to go on.
         self._cancel_queued(self._task(specs.parse(job.id).next))

@@ -19,6 +19,8 @@ KEY = "job"
 WORKSPACE = "workspace"
 """What `about` calls the workspace of a job that has no directory of ours."""
 DEFAULT_AGENT = "default"
+OWN_PROGRAM = "ai-coder"
+"""The agent of jobs that a program of the user runs by itself: no worker takes them."""
 MOST_TURNS = 1_000_000
 
 OnSuccess = Literal["archive", "purge"]

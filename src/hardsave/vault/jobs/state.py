@@ -149,6 +149,18 @@ class Job(Record):
         return self.checkpoint is not None and self.state != "succeeded"
 
     @property
+    def can_go_on(self) -> bool:
+        """Whether something may still become of it, by itself or by a resume."""
+        return self.can_resume or not self.is_over
+
+    @property
+    def can_delete(self) -> bool:
+        """Whether there is something to take out of the queue, or something saved to let go; not
+        while a worker is at work on it."""
+        is_there = self.checkpoint is not None or not self.is_over
+        return is_there and self.state != "active"
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more happens to it by itself: it has succeeded or failed, or no task is
         left that a worker could take."""

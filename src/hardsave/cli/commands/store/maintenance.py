@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 import click
 
 import hardsave
-from hardsave import Stats
+from hardsave import Stats, wording
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import wording
 from hardsave.cli.session import Session
 
 if TYPE_CHECKING:

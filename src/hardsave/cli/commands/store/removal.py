@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Policy
+from hardsave import Policy, wording
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import times, wording
+from hardsave.cli.render import times
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
 from hardsave.timeline.policy import DEFAULT

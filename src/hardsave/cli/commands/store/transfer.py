@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hardsave import wording
 from hardsave.cli.arguments import TIMELINE
 from hardsave.cli.command import command, not_empty
-from hardsave.cli.render import refs, wording
+from hardsave.cli.render import refs
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 

@@ -1,15 +1,10 @@
-"""What the command line says of paths, changes and repositories, beside the words that other rooms
-share. Pure."""
+"""What the command line says of paths, changes and repositories. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hardsave.wording import count as count
-from hardsave.wording import line as line
-from hardsave.wording import passage as passage
-from hardsave.wording import shown as shown
-from hardsave.wording import size as size
+from hardsave.wording import count, shown
 
 if TYPE_CHECKING:
     from hardsave.vault.files import GitState
