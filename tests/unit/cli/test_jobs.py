@@ -283,6 +283,38 @@ def test_a_workflow_runs_and_goes_on_after_a_failure(run: Run, jobs_project: Pat
     assert done.data["steps"]["first"] == broken.data["steps"]["first"]
 
 
+def test_with_manual_recovery_a_job_whose_worker_was_killed_says_how_it_goes_on(
+    run: Run, project: Path
+) -> None:
+    (project / "hardsave.yaml").write_text("recovery: manual\n")
+    (project / "agents.py").write_text(
+        "import os\n"
+        "from pydantic_ai import Agent\n"
+        "from pydantic_ai.models.test import TestModel\n"
+        "made = Agent(TestModel())\n"
+        "@made.system_prompt\n"
+        "def die():\n"
+        "    if not os.path.exists('../died'):\n"  # beside the project, whose files are restored
+        "        open('../died', 'w').close()\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "    return ''\n"
+        "AGENTS = {'default': made}\n"
+    )
+    run("jobs", "submit", "fix", "--prompt", "Fix it", "--retries", "2")
+    killed = subprocess.run([sys.executable, "-m", "hardsave", *WORK], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    way_out = "its worker has died, and 'recovery' is 'manual': 'hardsave tasks recover' puts it"
+    shown = run("jobs", "show", "fix", "--json").data
+    assert (shown["state"], shown["can_resume"]) == ("active", False)
+    assert way_out in " ".join(run("jobs", "show", "fix").out.split())
+    refused = run("jobs", "resume", "fix")
+    assert (refused.code, way_out in " ".join(refused.err.split())) == (Exit.CONFLICT, True)
+    assert run("tasks", "recover").code == 0
+    assert run("jobs", "show", "fix", "--json").data["state"] == "queued"
+    run(*WORK)
+    assert run("jobs", "show", "fix", "--json").data["state"] == "succeeded"
+
+
 def test_a_run_that_was_killed_goes_on_by_the_name_that_it_began_with(
     run: Run, jobs_project: Path
 ) -> None:

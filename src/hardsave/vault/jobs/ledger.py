@@ -7,7 +7,7 @@ over the same look. Of two who resume the same job one wins, the other gets `Con
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from hardsave.page import Page, every
 from hardsave.tasks import offers
 from hardsave.tasks.ledger import Tasks, recover_by_itself
 from hardsave.tasks.task import Task
+from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import check_limit
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.jobs import capabilities
@@ -45,6 +46,13 @@ class Holder(Protocol):
     def timeline(self, name: str) -> Timeline: ...
     def timelines(self) -> Iterator[Timeline]: ...
     def get(self, ref: Ref) -> Checkpoint: ...
+
+
+class _Around(NamedTuple):
+    """What a job's standing depends on beside its own two places."""
+
+    workers: Sequence[Capabilities] = ()  # that run now
+    held: frozenset[str] = frozenset()  # tasks of dead workers that wait for an order
 
 
 class Jobs:
@@ -175,9 +183,8 @@ class Jobs:
 
     def every(self) -> list[Job]:
         """All jobs, those that moved last first."""
-        self._recover()
-        workers = self._workers()
-        jobs = [self._judged(*self._places(JobId(name)), workers) for name in self._lineages()]
+        around = self._around()
+        jobs = [self._judged(*self._places(JobId(name)), around) for name in self._lineages()]
         return sorted(jobs, key=_order, reverse=True)
 
     def health(self) -> JobHealth:
@@ -299,17 +306,17 @@ class Jobs:
 
     # Reading
 
-    def _judged(
-        self, task: Task | None, found: Saved | None, workers: list[Capabilities] | None = None
-    ) -> Job:
-        if workers is None and task is not None and task.state == "pending":
-            self._recover()  # a worker that has died can take nothing
-            workers = self._workers()
-        return states.judged(task, found, self._now(), self._ttl, workers or ())
+    def _judged(self, task: Task | None, found: Saved | None, around: _Around | None = None) -> Job:
+        if around is None and task is not None and task.state in ("pending", "in_progress"):
+            around = self._around()
+        workers, held = around or _Around()
+        is_held = task is not None and task.id in held
+        return states.judged(task, found, self._now(), self._ttl, workers, is_held=is_held)
 
-    def _workers(self) -> list[Capabilities]:
-        """The workers that run now."""
-        return capabilities.offered_by_workers(offers.offered(self._vault.tasks))
+    def _around(self) -> _Around:
+        held = self._recover()  # first: a worker that has died can take nothing
+        offered = offers.offered(self._vault.tasks)
+        return _Around(capabilities.offered_by_workers(offered), held)
 
     def _places(self, id: JobId) -> tuple[Task | None, Saved | None]:
         """The latest task of a lineage, and its newest checkpoint."""
@@ -355,12 +362,14 @@ class Jobs:
                 known.add(line.name)
         yield from sorted(known)
 
-    def _recover(self) -> None:
-        """Find out which workers have died. On another machine than theirs this cannot be told."""
+    def _recover(self) -> frozenset[str]:
+        """Find out which workers have died. On another machine than theirs this cannot be told.
+        The tasks that were theirs, and wait for an order to be put back to work."""
         try:
-            recover_by_itself(self._vault.tasks)
+            found = recover_by_itself(self._vault.tasks)
         except Unavailable:
-            return
+            return frozenset()
+        return frozenset(() if found.put_back else (task.id for task in found.interrupted))
 
 
 def cancel_purge(tasks: Tasks, id: str) -> None:

@@ -34,6 +34,9 @@ _BUSY: Mapping[JobState, str] = {
     "waiting": "it waits for an answer: approve or deny it",
     "succeeded": "it has succeeded",
 }
+_HELD = (
+    "its worker has died, and 'recovery' is 'manual': 'hardsave tasks recover' puts it back to work"
+)
 
 
 class Saved(NamedTuple):
@@ -180,8 +183,11 @@ def judged(
     now: datetime,
     ttl: timedelta,
     workers: Collection[Capabilities] = (),
+    *,
+    is_held: bool = False,
 ) -> Job:
-    """Put a job together. At least one of the two is there. `workers` are those that run now."""
+    """Put a job together. At least one of the two is there. `workers` are those that run now;
+    `is_held`: its worker has died, and its task waits for an order to be put back to work."""
     asked = queued(task)
     if asked is None:
         assert found is not None
@@ -213,7 +219,7 @@ def judged(
         why_not=(
             capabilities.waits(spec, workers)
             if state == "queued"
-            else _why_not(state, found, expires if is_late else None)
+            else _why_not(state, found, expires if is_late else None, is_held=is_held)
         ),
         is_unserved=state == "queued" and capabilities.is_unserved(spec, workers),
     )
@@ -237,7 +243,11 @@ def _output(task: Task | None, found: Saved | None) -> Any:
     return found.output if found is not None and found.status == "completed" else None
 
 
-def _why_not(state: JobState, found: Saved | None, expired: datetime | None) -> str | None:
+def _why_not(
+    state: JobState, found: Saved | None, expired: datetime | None, *, is_held: bool
+) -> str | None:
+    if state == "active" and is_held:
+        return _HELD
     if state in _BUSY:
         return _BUSY[state]
     if found is None:
