@@ -63,7 +63,7 @@ SAID = ["first", "within", "last"]
 
 
 def appending(attempt: hardsave.Attempt, tell: Tell, chat: hardsave.Timeline) -> str:
-    """Appends in the body, and in a step between them."""
+    """Appends in the body, and in a step between them; another step looks at the timeline."""
 
     def append(word: str) -> None:
         chat.append({"said": [word]})
@@ -71,6 +71,7 @@ def appending(attempt: hardsave.Attempt, tell: Tell, chat: hardsave.Timeline) ->
 
     append("first")
     attempt.step("within", append, "within")
+    attempt.step("count", lambda: len(chat))
     append("last")
     return "appending"
 

@@ -7,8 +7,10 @@ step that it is made in, the timeline, what is appended, and how many times that
 before.
 
 A body that has looked at a timeline, or saved a whole state there, goes on from what is there: what
-it appends after that is new, however much it is like something older. Inside of a step that counts
-which the step itself has looked at.
+it appends after that is new, however much it is like something older. A look belongs to the step
+that it happens in: the next attempt has that step's result from the journal and looks at nothing,
+so what comes after the step must not depend on it. Only a step that has failed runs again, and may
+look again: what it has looked at counts for what is around it.
 """
 
 from hardsave.objects.hashing import digest
@@ -29,7 +31,7 @@ class Appends:
 
     def begin(self, step: str, timeline: str, content: bytes) -> Id | None:
         """The id of an append; None if any will do."""
-        if any(each == timeline and _is_in(path, step) for path, each in self._looked):
+        if (step, timeline) in self._looked:
             return None
         made = self._made.setdefault(step, set())
         number = 1
@@ -41,6 +43,11 @@ class Appends:
     def give_up(self, step: str, id: Id) -> None:
         """It was not made, as far as is known: the next one like it is the same."""
         self._made.get(step, set()).discard(id)
+
+    def failed(self, step: str) -> None:
+        """A step ended without a result: the next attempt calls it again."""
+        around = step.rpartition("/")[0]
+        self._looked |= {(around, timeline) for path, timeline in self._looked if path == step}
 
     def anew(self, step: str) -> None:
         """A step begins again."""
@@ -54,5 +61,5 @@ class Appends:
 
 
 def _is_in(path: str, step: str) -> bool:
-    """Whether something happened in a step, or in one inside of it. All is in the body."""
-    return step == "" or path == step or path.startswith(f"{step}/")
+    """Whether something happened in a step, or in one inside of it."""
+    return path == step or path.startswith(f"{step}/")

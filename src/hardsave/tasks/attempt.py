@@ -126,6 +126,9 @@ class Attempt(Listener):
         to the next attempt, and the policy decides: `retry` calls again, `skip` goes on with None,
         `fail` fails the task, `ask` waits for `tasks.answer`. All but `retry` cost a second commit,
         which records the start.
+
+        `key`, `unknown` and `retry` are the step's own, and never reach `fn`. A function with such
+        a parameter is wrapped: `attempt.step("sort", functools.partial(sorted, key=len), words)`.
         """
         self._check()
         calls = self._calls

@@ -90,12 +90,9 @@ class Calls:
         if name not in self._names:
             names.check("the name of a step", name)
             self._names.add(name)
-        if key is not None:
-            names.check("the key of a step", key)
-        policy = self._unknown
-        if unknown is not None:
-            check_policy(unknown)
-            policy = unknown
+        if key is not None or unknown is not None or retry is not None:
+            _check_options(key, unknown, retry)
+        policy = self._unknown if unknown is None else unknown
         with self._mutex:
             scope = self._scopes.get(enclosing)
             if scope is None:
@@ -153,6 +150,10 @@ class Calls:
 
     # Appends to timelines, in the step that they are made in
 
+    def failed(self, path: str) -> None:
+        with self._mutex:
+            self._appends.failed(path)
+
     def look(self, timeline: str) -> None:
         with self._mutex:
             self._appends.look(self.enclosing, timeline)
@@ -193,6 +194,7 @@ class Call:
         self._policy = policy
         self._retry = retry
         self._failures = 0
+        self._is_done = False
 
     def __repr__(self) -> str:
         return f"<step {self.asked.path!r} of task {self._calls.task.name!r}>"
@@ -243,6 +245,8 @@ class Call:
 
     def exit(self, token: "Token[_Enclosing | None]") -> None:
         _enclosing.reset(token)
+        if not self._is_done:  # also by a cancelled coroutine, which records no failure
+            self._calls.failed(self.asked.path)
         self.leave()
 
     def check(self) -> None:
@@ -260,6 +264,7 @@ class Call:
             self._fail(wrong)
             raise
         self._write_data("step_done", data)
+        self._is_done = True
         is_as_recorded = type(value) in _PLAIN and codec.redaction is None
         return value if is_as_recorded else codec.decode(data)
 
@@ -294,6 +299,22 @@ class Call:
 
     def _write_data(self, kind: str, data: bytes) -> None:
         self._calls.write(kind, self.asked, filled(Body, (self.arguments, self.place, data)))
+
+
+def _check_options(key: Any, unknown: Any, retry: Any) -> None:
+    """One of a wrong type was perhaps meant for the step's function."""
+    try:
+        if key is not None:
+            names.check("the key of a step", key)
+        if unknown is not None:
+            check_policy(unknown)
+        if retry is not None and not isinstance(retry, Retry):
+            raise Misuse(f"retry of a step is a hardsave.Retry, not {retry!r}")
+    except Misuse as wrong:
+        raise Misuse(
+            f"{wrong}. key, unknown and retry are the step's own: a function that takes such a "
+            "keyword gets it by functools.partial"
+        ) from None
 
 
 def check_policy(policy: Any) -> None:

@@ -1,5 +1,6 @@
 """Attempts and their steps."""
 
+import functools
 import linecache
 import os
 import sys
@@ -661,6 +662,20 @@ def test_ids_of_a_task_are_its_own(room: Room) -> None:
         assert one.once("a") == one.once("a")
         with pytest.raises(Misuse):
             one.once("")
+
+
+ODD_OPTIONS = [{"key": 1}, {"key": ""}, {"retry": 1}, {"retry": 0}, {"unknown": "?"}]
+
+
+@pytest.mark.parametrize("odd", ODD_OPTIONS)
+def test_an_option_of_a_step_that_was_perhaps_meant_for_its_function_is_refused(
+    room: Room, odd: dict[str, Any]
+) -> None:
+    room.tasks.add("t")
+    with room.tasks.claim("t") as attempt:
+        with pytest.raises(Misuse, match=r"the step's own: .* functools\.partial"):
+            attempt.step("act", dict, **odd)
+        assert attempt.step("act", functools.partial(dict, **odd)) == odd
 
 
 def test_a_step_takes_keywords(room: Room) -> None:

@@ -67,6 +67,8 @@ def test_a_task_from_start_to_end() -> None:
             assert await attempt.step("plain", effects, "b") == "b"
             assert await attempt.step("keyword", later, value="c") == "c"
             assert await attempt.step("plain keyword", int, "ff", base=16) == 255
+            with pytest.raises(Misuse, match=r"a hardsave\.Retry, not 1"):
+                await attempt.step("odd", int, "1", retry=1)  # type: ignore[call-overload]
             await attempt.progress(1, 2)
         assert (await tasks.get("t1")).state == "completed"
         assert (await tasks.stats()).completed == 1

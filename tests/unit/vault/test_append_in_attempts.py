@@ -1,7 +1,7 @@
 """What an attempt appends is appended once, however often it begins again."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,86 @@ def test_what_was_looked_at_outside_of_a_step_does_not_concern_it(vault: hardsav
     assert said(vault) == ["ok"]
 
 
+def thrice(vault: hardsave.Vault, body: Body) -> Any:
+    """What is on the timeline after a body whose first two attempts fail at their end."""
+
+    def handler(attempt: hardsave.Attempt) -> None:
+        body(attempt, vault.timeline("chat"))
+        if attempt.number < 3:
+            raise OSError("at the end")
+
+    vault.tasks.add("t")
+    with vault.tasks.runner("test") as runner:
+        runner.run(handler, until_idle=True, retry=AT_ONCE)
+    assert vault.tasks.get("t").attempts == 3
+    return said(vault)
+
+
+def test_a_look_inside_of_a_step_belongs_to_that_step_alone(vault: hardsave.Vault) -> None:
+    """A later attempt gets the step's result from the journal, and looks at nothing."""
+
+    def body(attempt: hardsave.Attempt, chat: hardsave.Timeline) -> None:
+        chat.append({"said": ["s"]})
+        attempt.step("len", lambda: len(chat))
+        chat.append({"said": ["t"]})
+
+    assert thrice(vault, body) == ["s", "t"]
+
+
+def test_a_look_inside_of_a_nested_step_concerns_neither_the_step_around_it_nor_the_body(
+    vault: hardsave.Vault,
+) -> None:
+    def body(attempt: hardsave.Attempt, chat: hardsave.Timeline) -> None:
+        def outer() -> None:
+            chat.append({"said": ["s"]})
+            attempt.step("inner", lambda: chat.load()["said"])
+            chat.append({"said": ["t"]})
+            if attempt.number == 1:
+                raise OSError("before its end is on record")
+
+        attempt.step("outer", outer)
+        chat.append({"said": ["u"]})
+
+    assert thrice(vault, body) == ["s", "t", "u"]
+
+
+def test_what_a_step_appends_after_its_own_look_is_new(vault: hardsave.Vault) -> None:
+    def body(attempt: hardsave.Attempt, chat: hardsave.Timeline) -> None:
+        def fill() -> None:
+            while len(chat) < 5:
+                chat.append({"said": ["more"]})
+                if attempt.number < 3 and len(chat) == 2 * attempt.number:
+                    raise OSError("before its end is on record")
+
+        attempt.step("fill", fill)
+
+    assert thrice(vault, body) == ["more"] * 5
+
+
+def test_a_loop_that_looks_goes_on_where_the_last_attempt_has_ended(vault: hardsave.Vault) -> None:
+    def body(attempt: hardsave.Attempt, chat: hardsave.Timeline) -> None:
+        while len(chat) < 5:
+            chat.append({"said": ["more"]})
+            if attempt.number < 3 and len(chat) == 2 * attempt.number:
+                return
+
+    assert thrice(vault, body) == ["more"] * 5
+
+
+def test_after_a_step_that_looked_and_failed_no_append_is_lost(vault: hardsave.Vault) -> None:
+    """The next attempt calls it again, and its error may tell something else then."""
+
+    def body(attempt: hardsave.Attempt, chat: hardsave.Timeline) -> None:
+        def refuse() -> None:
+            raise OSError(f"{len(chat)}")
+
+        with pytest.raises(OSError, match=f"{attempt.number - 1}"):
+            attempt.step("refuse", refuse)
+        chat.append({"said": ["ok"]})
+
+    assert thrice(vault, body) == ["ok"] * 3
+
+
 def test_a_whole_state_that_was_saved_begins_anew(vault: hardsave.Vault) -> None:
     def body(attempt: hardsave.Attempt, chat: hardsave.Timeline) -> None:
         chat.save({"said": []})
@@ -171,6 +251,49 @@ def test_files_are_saved_as_they_are_by_then(tmp_path: Path) -> None:
         assert head is not None
         assert head.files is not None
         assert head.files.read("a.txt") == b"2"
+
+
+def coroutine_thrice(body: Callable[[aio.Attempt, aio.Timeline], Awaitable[None]]) -> Any:
+    async def main() -> Any:
+        async with aio.open("memory://") as vault:
+
+            async def handler(attempt: aio.Attempt) -> None:
+                await body(attempt, await vault.timeline("chat"))
+                if attempt.number < 3:
+                    raise OSError("at the end")
+
+            await vault.tasks.add("t")
+            async with vault.tasks.runner("test") as runner:
+                await runner.run(handler, until_idle=True, retry=AT_ONCE)
+            assert (await vault.tasks.get("t")).attempts == 3
+            return (await (await vault.timeline("chat")).load())["said"]
+
+    return asyncio.run(main())
+
+
+def test_a_look_of_a_coroutine_inside_of_a_step_belongs_to_that_step_alone() -> None:
+    async def body(attempt: aio.Attempt, chat: aio.Timeline) -> None:
+        async def look() -> int:
+            return await attempt.step("inner", chat.count)
+
+        await chat.append({"said": ["s"]})
+        await attempt.step("look", look)
+        await chat.append({"said": ["t"]})
+
+    assert coroutine_thrice(body) == ["s", "t"]
+
+
+def test_after_a_step_that_looked_and_was_cancelled_no_append_is_lost() -> None:
+    async def body(attempt: aio.Attempt, chat: aio.Timeline) -> None:
+        async def look_for_ever() -> None:
+            await chat.count()
+            await asyncio.sleep(60)
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(attempt.step("look", look_for_ever), 0.1)
+        await chat.append({"said": ["ok"]})
+
+    assert coroutine_thrice(body) == ["ok"] * 3
 
 
 def test_the_same_goes_for_coroutines() -> None:

@@ -70,6 +70,10 @@ class Policy(_Given):
         parts = (*self.includes.patterns, b"", *self.own, b"%d" % self.max_file_bytes)
         return digest(b"\0".join(parts))
 
+    def is_own(self, path: bytes) -> bool:
+        """Whether it is a file of the store."""
+        return bool(self.own) and (path + b"\0").startswith(self.own)
+
     def objection(self, path: bytes, mode: int, size: int) -> str | None:
         """Why a path that is not ignored is left out all the same; None if it is captured."""
         name = path.rpartition(b"/")[2]
@@ -77,7 +81,7 @@ class Policy(_Given):
             return "git's own"
         if name.startswith(file_names.TEMPORARY_PREFIX):
             return "left by a restore that was interrupted"
-        if self.own and (path + b"\0").startswith(self.own):
+        if self.is_own(path):
             return "a file of the store"
         if not stat.S_ISREG(mode):
             return None if stat.S_ISDIR(mode) or stat.S_ISLNK(mode) else _kind(mode)

@@ -397,13 +397,16 @@ class Walk:
 
     def _note_ignored(self, path: bytes, ignored: Iterable[bytes]) -> None:
         """Name what is missed if it is gone: a restore cannot bring it back, and says so."""
-        for name in filter(is_worth_noting, ignored):
+        noted = [joined(path, name) for name in ignored if is_worth_noting(name)]
+        for each in noted:
+            if self._policy.is_own(each):
+                continue  # the store has git ignore its files
             try:
-                status = os.lstat(self._prefix + joined(path, name))
+                status = os.lstat(self._prefix + each)
             except OSError:
                 continue
             if stat.S_ISREG(status.st_mode):
-                self._leave_out(joined(path, name), IGNORED)
+                self._leave_out(each, IGNORED)
 
     def _not_readable(self, path: bytes, error: OSError) -> None:
         if not path:

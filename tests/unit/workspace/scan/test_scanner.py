@@ -203,6 +203,17 @@ def test_our_own_files_in_a_workspace_are_left_out(room: Room) -> None:
     assert paths_of(made) == [b".hardsave-tmp-1", b"data/store.db", b"data/store.db-wal"]
 
 
+def test_our_own_files_are_no_ignored_work(room: Room) -> None:
+    """A store inside of a repository has git ignore its files."""
+    for name in ("store.db", "mine.db"):
+        write(room, name)
+    write(room, ".gitignore", b"store.db\nmine.db")
+    settle(room)
+    for _ in range(2):  # with the cache, too
+        made = room.snapshot(policy=Policy(own=(b"store.db",)))
+        assert paths_of(made) == [b"mine.db"]
+
+
 def test_a_file_above_its_cap_is_left_out_until_it_shrinks(room: Room) -> None:
     policy = Policy(max_file_bytes=10)
     file = write(room, "log", b"x" * 11)
