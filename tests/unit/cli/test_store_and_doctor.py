@@ -2,6 +2,7 @@
 
 import errno
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -196,6 +197,16 @@ def test_doctor_warns_of_a_store_that_keeps_nothing(run: Run, project: Path) -> 
     found = {each["what"]: each for each in run("doctor", "--store", "memory://", "--json").data}
     assert found["store"]["level"] == "warning"
     assert "nothing that stays" in found["store"]["message"]
+
+
+def test_doctor_writes_nothing_into_the_repository_that_a_store_lies_in(
+    run: Run, project: Path
+) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    run("save", "--store", "here.db")
+    excluded = (project / ".git/info/exclude").read_text()
+    run("doctor", "--store", "here.db")
+    assert (project / ".git/info/exclude").read_text() == excluded
 
 
 def test_doctor_warns_of_a_store_that_an_agent_can_reach(run: Run, project: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import hardsave
+from hardsave.stores import registry
 
 _STATE = {"messages": [{"role": "user", "content": "a probe"}], "turn": 1}
 _FILES = {"a.txt": b"one\n", "deep/down/b.bin": bytes(range(256)), "empty": b""}
@@ -49,13 +50,13 @@ def _probe(scratch: Path) -> str | None:
     work = scratch / "work"
     _build(work)
     before = _seen(work)
-    with hardsave.open(f"sqlite:///{scratch / 'probe.db'}") as vault:
+    with _opened(scratch) as vault:
         line = vault.timeline("probe")
         saved = line.save(_STATE, workspace=work)
     shutil.rmtree(work)
     work.mkdir()
     (work / "new.txt").write_bytes(b"made since\n")
-    with hardsave.open(f"sqlite:///{scratch / 'probe.db'}") as vault:
+    with _opened(scratch) as vault:
         line = vault.timeline("probe")
         if line.load() != _STATE:
             return "the state that came back is not the one that was saved"
@@ -66,6 +67,11 @@ def _probe(scratch: Path) -> str | None:
         if list(_seen(work)) != ["new.txt"]:
             return "an undo did not bring back what was there"
     return None
+
+
+def _opened(scratch: Path) -> hardsave.Vault:
+    """Without `hardsave.open`, which would have the repository around it ignore the store."""
+    return hardsave.Vault(registry.open_store(f"sqlite:///{scratch / 'probe.db'}"))
 
 
 def _build(work: Path) -> None:
