@@ -110,7 +110,9 @@ def _listening(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM
         )[0]
-        made = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends an answer at once (TCP_NODELAY) only where the protocol is named. Else its
+        # second part waits for the client, 40 ms on a connection that is kept.
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
         made.listen(128)
