@@ -160,12 +160,27 @@ def long(vault: hardsave.Vault, monkeypatch: pytest.MonkeyPatch) -> Copier:
     assert isinstance(store, SqliteStore)
     ours = store._copier
     assert ours is not None
+    _park_its_thread(vault, ours, monkeypatch)
     ours.turn()
     ours.turn()
-    monkeypatch.setattr(ours._wake, "wait", lambda _: ours._stop.wait(60))  # nobody but us
     vault.timeline("a").save({"n": "long " * 2_000})
     assert ours._unmoved() > 4096
     return ours
+
+
+def _park_its_thread(vault: hardsave.Vault, ours: Copier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on each turn is one that the test takes: the thread has ended its own."""
+    parked = threading.Event()
+
+    def wait(_: float) -> bool:
+        parked.set()
+        return ours._stop.wait(60)
+
+    vault.timeline("a").save({"n": 0})  # which starts it, if it does not run
+    monkeypatch.setattr(ours._wake, "wait", wait)
+    ours._wake.set()  # ends the wait that is under way
+    assert parked.wait(30)
+    ours._wake.clear()
 
 
 def test_whoever_writes_anew_is_the_one_who_moves_the_wal(long: Copier, tmp_path: Path) -> None:
