@@ -31,7 +31,7 @@ from hardsave.stores.sqlite.connection import (
 )
 from hardsave.stores.sqlite.copier import Copier
 from hardsave.stores.sqlite.cramped import Cramped
-from hardsave.stores.sqlite.finding import Finder
+from hardsave.stores.sqlite.finding import Finder, Scanned, next_pack
 from hardsave.stores.sqlite.gate import Gate
 from hardsave.stores.sqlite.housekeeping import Access, Housekeeper
 from hardsave.stores.sqlite.index import bounds, indexed_upto
@@ -199,6 +199,16 @@ class SqliteStore(Questions):
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         with self._reading() as connection:
             return self._objects.missing(connection, self._user(user, connection), hashes)
+
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        """A pack at a time, each in a transaction of its own: a long one would let the WAL grow.
+        Whatever moves objects puts them under a higher id, so none passes unseen."""
+        found: Scanned | None = Scanned(0, {})
+        while found is not None:
+            with self._reading() as connection:
+                found = next_pack(connection, self._user(user, connection), found.pack)
+            if found is not None:
+                yield found.objects
 
     # The ledger
 
