@@ -84,6 +84,7 @@ PARTS = (
             ("objects/view", "StateMap"),
             ("objects/view", "StateList"),
             ("page", "Page"),
+            ("timeline/refs", "checkpoint_id"),
         ),
     ),
     Part("Classes of your own", (("objects/types", "Types.register"),)),
@@ -196,6 +197,7 @@ PARTS = (
     ),
 )
 _CALLED = {
+    "checkpoint_id": "hardsave.checkpoint_id",
     "open_vault": "hardsave.open",
     "repair_store": "hardsave.repair",
     "Types.register": "hardsave.register",
