@@ -1,6 +1,7 @@
 """A block with a deadline: long calls in it end, and nothing is left half done."""
 
 import asyncio
+import fcntl
 import math
 import time
 from pathlib import Path
@@ -181,3 +182,16 @@ def test_a_deadline_holds_for_calls_of_coroutines(clock: Clock) -> None:
 
 def test_the_clock_of_deadlines_is_not_moved_by_setting_the_time() -> None:
     assert progress.monotonic is time.monotonic
+
+
+def test_a_save_waits_for_the_lock_no_longer_than_its_deadline(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with hardsave.open(f"sqlite:///{path}") as vault, (tmp_path / "runs.db-lock").open() as held:
+        line = vault.timeline("main")
+        line.save({"turn": 1})
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with hardsave.deadline(0.05), pytest.raises(DeadlineExceeded):
+            line.save({"turn": 2})
+        fcntl.flock(held, fcntl.LOCK_UN)
+        line.save({"turn": 3})
+        assert [each.state["turn"] for each in line.checkpoints()] == [3, 1]
