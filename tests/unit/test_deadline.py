@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import math
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -195,3 +196,30 @@ def test_a_save_waits_for_the_lock_no_longer_than_its_deadline(tmp_path: Path) -
         fcntl.flock(held, fcntl.LOCK_UN)
         line.save({"turn": 3})
         assert [each.state["turn"] for each in line.checkpoints()] == [3, 1]
+
+
+def test_a_save_without_a_deadline_goes_on_beside_one_that_has_passed(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with hardsave.open(f"sqlite:///{path}") as vault, (tmp_path / "runs.db-lock").open() as held:
+        lines = [vault.timeline(name) for name in ("patient", "hasty")]
+        for line in lines:
+            line.save({"turn": 1})
+        fcntl.flock(held, fcntl.LOCK_EX)
+        late: list[BaseException] = []
+
+        def hasty() -> None:
+            try:
+                with hardsave.deadline(0.5):
+                    lines[1].save({"turn": 2})
+            except DeadlineExceeded as error:
+                late.append(error)
+                fcntl.flock(held, fcntl.LOCK_UN)
+
+        leader = threading.Thread(target=hasty)
+        leader.start()
+        while not any(each.name == "hardsave-lock" for each in threading.enumerate()):
+            time.sleep(0.001)  # until it leads, and waits for the lock
+        lines[0].save({"turn": 2})
+        leader.join()
+        assert late
+        assert len(lines[0]) == 2
