@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
+from typing import Any
 
 from hardsave.errors import DeadlineExceeded, Misuse
 from hardsave.logs import log
@@ -76,14 +77,18 @@ def deadline(seconds: float) -> Iterator[None]:
     by then is not written; a restore whose files are being put in place is carried to its end. Of
     nested blocks the earliest deadline holds.
     """
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        raise Misuse(f"a deadline is a number of seconds above 0, not {seconds!r}")
+    _check_seconds(seconds)
     given, outer = _Deadline(monotonic() + seconds, seconds), _deadline.get()
     token = _deadline.set(given if outer is None else min(given, outer))
     try:
         yield
     finally:
         _deadline.reset(token)
+
+
+def _check_seconds(seconds: Any) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise Misuse(f"a deadline is a number of seconds above 0, not {seconds!r}")
 
 
 @contextmanager

@@ -68,11 +68,10 @@ def test_a_caller_that_wants_to_know_how_far_it_is_has_a_deadline_too(clock: Clo
 
 
 def test_of_nested_deadlines_the_earliest_holds(clock: Clock) -> None:
-    with hardsave.deadline(1):
-        with hardsave.deadline(10):
-            clock.now += 1
-            with pytest.raises(DeadlineExceeded, match="1 s"):
-                progress.check_deadline()
+    with hardsave.deadline(1), hardsave.deadline(10):
+        clock.now += 1
+        with pytest.raises(DeadlineExceeded, match="1 s"):
+            progress.check_deadline()
     with hardsave.deadline(10):
         with hardsave.deadline(1):
             clock.now += 1

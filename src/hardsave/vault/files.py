@@ -10,12 +10,12 @@ from typing import Any
 from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.hashing import Hash
-from hardsave.page import Page
+from hardsave.page import Page, cursor_of
 from hardsave.progress import within_deadline
 from hardsave.record import Record
 from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
-from hardsave.vault.arguments import check_limit
+from hardsave.vault.arguments import check_limit, not_a_cursor, place
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, NotCaptured, joined
 from hardsave.workspace.git import unfinished
 from hardsave.workspace.git.position import GitPosition
@@ -137,10 +137,11 @@ class Files:
         start = self._entry(path)
         if start.type != DIRECTORY or start.hash is None:
             raise Misuse(f"{path!r} is a {_KINDS[start.type]}, not a directory")
-        last = _name_of(after)
+        listing = f"directory {start.hash.hex()}"
+        last = _name_of(after, listing)
         found = directory.read_level(start.hash, last, limit + 1, self._fetch)
         at, shown = os.fsencode(path.strip("/")), found[:limit]
-        following = shown[-1][0].hex() if len(found) > limit else None
+        following = cursor_of(listing, shown[-1][0].hex()) if len(found) > limit else None
         return Page([_shown(joined(at, name), each) for name, each in shown], following)
 
     def read(self, path: str, *, start: int = 0, length: int | None = None) -> bytes:
@@ -197,14 +198,13 @@ def _check_range(start: Any, length: Any) -> None:
             raise Misuse(f"{what} is a number of bytes from 0 on, not {given!r}")
 
 
-def _name_of(after: Any) -> bytes | None:
+def _name_of(after: Any, listing: str) -> bytes | None:
     """The name that a page of a directory ended with."""
-    if after is None:
-        return None
+    found = place(after, listing)
     try:
-        return bytes.fromhex(after)
-    except (TypeError, ValueError):
-        raise Misuse(f"after is the `next` of an earlier page, not {after!r}") from None
+        return None if found is None else bytes.fromhex(found)
+    except ValueError:
+        raise not_a_cursor(after) from None
 
 
 def left_out_of(found: Iterable[NotCaptured]) -> tuple[LeftOut, ...]:
