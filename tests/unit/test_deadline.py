@@ -40,9 +40,11 @@ def vault() -> hardsave.Vault:
 
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, "3", None, True])
 def test_a_deadline_of_nothing_is_refused(seconds: Any) -> None:
-    with pytest.raises(hardsave.Misuse, match="a number of seconds above 0"):
-        with hardsave.deadline(seconds):
-            pass
+    with (
+        pytest.raises(hardsave.Misuse, match="a number of seconds above 0"),
+        hardsave.deadline(seconds),
+    ):
+        pass
 
 
 def test_a_call_that_counts_what_it_does_ends_at_the_deadline(clock: Clock) -> None:
@@ -50,7 +52,7 @@ def test_a_call_that_counts_what_it_does_ends_at_the_deadline(clock: Clock) -> N
         counted = progress.meter("reading", "files")
         counted.add(1)
         clock.now += 2.5
-        with pytest.raises(DeadlineExceeded, match="deadline of 2.5 s; give it more time"):
+        with pytest.raises(DeadlineExceeded, match=r"deadline of 2\.5 s; give it more time"):
             counted.add(1)
         with pytest.raises(DeadlineExceeded):
             progress.meter("writing")
@@ -178,10 +180,6 @@ def test_a_deadline_holds_for_calls_of_coroutines(clock: Clock) -> None:
             await vault.store.verify()
 
     asyncio.run(late())
-
-
-def test_the_clock_of_deadlines_is_not_moved_by_setting_the_time() -> None:
-    assert progress.monotonic is time.monotonic
 
 
 def test_a_save_waits_for_the_lock_no_longer_than_its_deadline(tmp_path: Path) -> None:

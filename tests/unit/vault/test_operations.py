@@ -399,8 +399,8 @@ def test_operations_come_in_pages_that_know_what_was_undone(line: Timeline, vaul
     whole = list(vault.operations())
     assert sum(each.is_undone for each in whole) == 2
     for limit in range(1, 10):
-        pages = every(lambda after, limit=limit: vault.operations(limit=limit, after=after))
-        assert list(pages) == whole
+        found = list(every(lambda after: vault.operations(limit=limit, after=after)))  # noqa: B023
+        assert found == whole
     assert vault.operations(limit=len(whole)).next is None
 
 
@@ -429,7 +429,7 @@ def test_a_cursor_from_another_listing_is_refused(line: Timeline, vault: Vault) 
     ]
     for call in calls:
         for wrong in (page.next, page.next.partition(".")[0], "", 3):
-            with pytest.raises(Misuse, match="earlier page of this listing.*begin without it"):
+            with pytest.raises(Misuse, match=r"earlier page of this listing.*begin without it"):
                 call(after=wrong)
 
 
