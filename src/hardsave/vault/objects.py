@@ -14,6 +14,7 @@ from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.tree import Fetch
 from hardsave.objects.types import Types
+from hardsave.progress import check_deadline
 from hardsave.stores.base import Store
 from hardsave.stores.object_cache import ObjectCache
 from hardsave.timeline.refs import to_text
@@ -61,6 +62,7 @@ class Objects:
         proven = self._proven.get(_OURS, wanted)
         if len(proven) == len(wanted):
             return proven
+        check_deadline()  # here, because every call that reads much comes by
         left = [address for address in wanted if address not in proven] if proven else wanted
         try:
             read = self._store.read(self._user, left)
