@@ -130,16 +130,23 @@ class AcceptsMissingRequirements(MemoryStore):
         return super().commit(but(batch, requires=()))
 
 
-class NumbersEachUserApart(MemoryStore):
+class NumbersEachTimelineApart(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
-        self._by_user: dict[str | None, int] = {}
+        self._by_line: dict[tuple[str | None, str], int] = {}
 
     def commit(self, batch: Batch) -> int:
-        self._number = self._by_user.get(batch.user, 0)
+        line = batch.user, "" if batch.move is None else batch.move.become.name
+        self._tenant(batch.user).number = self._by_line.get(line, 0)
         number = super().commit(batch)
-        self._by_user[batch.user] = max(number, self._by_user.get(batch.user, 0))
+        self._by_line[line] = max(number, self._by_line.get(line, 0))
         return number
+
+
+class CountsSavesAloneAsTheLatest(MemoryStore):
+    def latest_number(self, user: str | None) -> int:
+        saved = self.saved(user, 0, 10_000)
+        return saved[-1].number if saved else 0
 
 
 class ShowsTheHeadTooEarly(MemoryStore):

@@ -14,6 +14,7 @@ from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.tree import Fetch
 from hardsave.objects.types import Types
+from hardsave.stores import on_disk
 from hardsave.stores.base import Store
 from hardsave.stores.object_cache import ObjectCache
 from hardsave.timeline.refs import to_text
@@ -105,7 +106,7 @@ class Objects:
                 found[address] = data
             except (Corrupt, KeyError):
                 bad.append(address)
-        second = self._store.rescue(self._user, bad)
+        second = on_disk.rescued(self._store, self._user, bad)
         for address in bad:
             if address not in second:
                 if isinstance(damage, Corrupt):
