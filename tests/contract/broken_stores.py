@@ -6,7 +6,7 @@ Pytest does not collect this file by itself: `test_contract_catches_faults` runs
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -304,6 +304,35 @@ class ForgetsOddObjects(MemoryStore):
 
 
 # Operating
+
+
+class ScansTheObjectsOfAllUsers(MemoryStore):
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        for each in list(self._tenants):
+            yield from super().scan(each)
+
+
+class ScansByOffset(MemoryStore):
+    """What a commit has moved to the front comes under an offset that was passed."""
+
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        at = 0
+        while some := list(self._tenant(user).objects)[at : at + 500]:
+            yield self.read(user, some)
+            at += 500
+
+    def commit(self, batch: Batch) -> int:
+        number = super().commit(batch)
+        objects = self._tenant(batch.user).objects
+        items = list(objects.items())
+        objects.clear()
+        objects.update(reversed(items))
+        return number
+
+
+class LooksForTheFirstOfManyHashes(MemoryStore):
+    def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
+        return super().missing(user, list(hashes)[:10_000])
 
 
 class CountsWhatIsHidden(MemoryStore):

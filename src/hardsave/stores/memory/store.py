@@ -3,7 +3,7 @@
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import islice
 
@@ -35,6 +35,8 @@ from hardsave.stores.ledger import Moment, TaskQuery
 from hardsave.stores.memory.tenant import Tenant
 from hardsave.stores.memory.turns import MemoryTurns
 from hardsave.tuples import NamedTuple
+
+_SCANNED_AT_ONCE = 1_000  # objects
 
 
 class MemoryStore:
@@ -95,6 +97,12 @@ class MemoryStore:
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         with self._lock:
             return set(hashes) - self._tenant(user).objects.keys()
+
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        with self._lock:
+            hashes = list(self._tenant(user).objects)
+        for start in range(0, len(hashes), _SCANNED_AT_ONCE):
+            yield self.read(user, hashes[start : start + _SCANNED_AT_ONCE])
 
     def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
         with self._lock:

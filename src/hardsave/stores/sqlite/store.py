@@ -50,7 +50,7 @@ from hardsave.stores.sqlite.open.prepare import prepare, suspect
 from hardsave.stores.sqlite.open.presence import Presence
 from hardsave.stores.sqlite.open.read_only import ReadOnlyFile
 from hardsave.stores.sqlite.read.object_index import bounds, indexed_upto
-from hardsave.stores.sqlite.read.object_reader import ObjectReader
+from hardsave.stores.sqlite.read.object_reader import ObjectReader, Scanned, next_pack
 from hardsave.stores.sqlite.read.queries import Queries
 from hardsave.stores.sqlite.salvage.structure_check import backup_faults, index_faults
 from hardsave.stores.sqlite.write import pins, put_ahead
@@ -213,6 +213,16 @@ class SqliteStore(Queries):
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         with self._reading() as connection:
             return self._objects.missing(connection, self._user(user, connection), hashes)
+
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        """A pack at a time, each in a transaction of its own: a long one would let the WAL grow.
+        Whatever moves objects puts them under a higher id, so none passes unseen."""
+        found: Scanned | None = Scanned(0, {})
+        while found is not None:
+            with self._reading() as connection:
+                found = next_pack(connection, self._user(user, connection), found.pack)
+            if found is not None:
+                yield found.objects
 
     # The ledger
 
