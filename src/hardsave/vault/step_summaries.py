@@ -13,9 +13,10 @@ from hardsave.objects.levels import Out
 from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord, filled
 from hardsave.objects.view import view
-from hardsave.timeline import messages, step_summary
+from hardsave.timeline import step_summary
 from hardsave.timeline.step_summary import PATHS, FileCounts, StepSummary, line
 from hardsave.tuples import NamedTuple
+from hardsave.values import messages
 
 if TYPE_CHECKING:
     from hardsave.vault.capturing import Taken
