@@ -96,10 +96,12 @@ NAMES = [
     "Workspace",
     "WorkspaceStatus",
     "aio",
+    "from_json",
     "on_progress",
     "open",
     "register",
     "repair",
+    "to_json",
 ]
 
 
@@ -154,7 +156,7 @@ def test_no_other_name_looks_like_an_export() -> None:
         "tuples",
         "wording",
     }
-    rooms |= {"runtime", "tasks", "timeline", "vault", "workspace"}
+    rooms |= {"runtime", "tasks", "timeline", "values", "vault", "workspace"}
     typing_only = {"TYPE_CHECKING"}
     assert public - rooms - typing_only <= set(NAMES)
 
