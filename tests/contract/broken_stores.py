@@ -6,7 +6,7 @@ Pytest does not collect this file by itself: `test_contract_catches_faults` runs
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,8 @@ from hardsave.stores.base import (
     TimelineRow,
 )
 from hardsave.stores.ledger import TaskQuery
-from hardsave.stores.memory import MemoryStore
-from hardsave.stores.memory_tenant import moves_of
+from hardsave.stores.memory.store import MemoryStore
+from hardsave.stores.memory.tenant import moves_of
 from hardsave.testing import StoreContract
 from hardsave.testing.batches import but
 
@@ -297,6 +297,33 @@ class ForgetsOddObjects(MemoryStore):
 
 
 # Operating
+
+
+class ScansTheObjectsOfAllUsers(MemoryStore):
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        for each in list(self._tenants):
+            yield from super().scan(each)
+
+
+class ScansByOffset(MemoryStore):
+    """What a compaction has moved to the front comes under an offset that was passed."""
+
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        at = 0
+        while some := list(self._tenant(user).objects)[at : at + 500]:
+            yield self.read(user, some)
+            at += 500
+
+    def compact(self) -> None:
+        for tenant in self._tenants.values():
+            items = list(tenant.objects.items())
+            tenant.objects.clear()
+            tenant.objects.update(reversed(items))
+
+
+class LooksForTheFirstOfManyHashes(MemoryStore):
+    def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
+        return super().missing(user, list(hashes)[:10_000])
 
 
 class CountsWhatIsHidden(MemoryStore):

@@ -72,6 +72,9 @@ MUST_FAIL = {
         "test_one_required_object_that_is_gone_is_enough",
         "test_whether_somebody_else_has_an_object_cannot_be_found_out",
     },
+    "TestScansTheObjectsOfAllUsers": {"test_a_scan_brings_every_object_and_no_other"},
+    "TestScansByOffset": {"test_a_scan_loses_nothing_to_what_other_callers_do_meanwhile"},
+    "TestLooksForTheFirstOfManyHashes": {"test_many_hashes_may_be_asked_for_at_once"},
     "TestSharesObjectsAmongUsers": {
         "test_objects_are_seen_by_their_user_only",
         "test_whether_somebody_else_has_an_object_cannot_be_found_out",

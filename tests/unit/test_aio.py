@@ -14,7 +14,7 @@ import hardsave
 from hardsave import aio
 from hardsave.errors import Conflict, Misuse, Unstorable
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.events import SaveFailed
 from hardsave.vault.guard import Guard
 from hardsave.vault.opening import open_vault
@@ -36,7 +36,7 @@ ONLY_AIO = {"Timeline": {"count"}, "Checkpoint": {"sync"}, "Workspace": {"sync"}
 
 
 def _public(cls: type) -> set[str]:
-    return {name for name in vars(cls) if not name.startswith("_")}
+    return {name for name in dir(cls) if not name.startswith("_")}
 
 
 @pytest.mark.parametrize(("sync", "awaited"), PAIRS)

@@ -96,6 +96,7 @@ NAMES = [
     "Workspace",
     "WorkspaceStatus",
     "aio",
+    "checkpoint_id",
     "from_json",
     "on_progress",
     "open",

@@ -37,7 +37,7 @@ Objects
     to it. What is stored ahead of its checkpoint is protected by a pin.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, Protocol
 
@@ -223,6 +223,15 @@ class Store(LedgerStore, Protocol):
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         """Those of `hashes` that are not stored."""
+
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        """All objects of a user in the order in which they lie, a part at a time: each part is
+        read once, and no more than one is in memory.
+
+        What was stored when it began comes, unless it is removed before its turn. Other callers
+        may write, collect and compact meanwhile: an object that is moved comes too, perhaps for a
+        second time, and one that is new may come. `Corrupt` where a part cannot be read.
+        """
 
     def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
         """Where a timeline stands; None if it does not exist."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hardsave.defaults import CAPTURE_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite.lock import FileLock
+from hardsave.stores.local.file_lock import FileLock
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.scan import cache as caches
 from hardsave.workspace.scan.cache import Cache

@@ -110,7 +110,12 @@ def test_of_a_list_that_is_too_long_the_first_stay_whole() -> None:
 
 
 def test_an_answer_has_all_that_users_have_saved() -> None:
-    saved = {"task": None, "seq": [], "parent": {"$tuple": []}, "n": {"$int": "9007199254740993"}}
+    saved: dict[str, Any] = {
+        "task": None,
+        "seq": [],
+        "parent": {"$tuple": []},
+        "n": {"$int": "9007199254740993"},
+    }
     printed = {"seq": 1, "metadata": saved, "messages": [{"input": saved}]}
     expected = {"metadata": saved, "messages": [{"input": saved}]}
     assert answers.answer(json.dumps(printed), "") == {"result": expected}

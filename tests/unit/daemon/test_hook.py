@@ -23,7 +23,7 @@ from hardsave.agents.codex.spec import CODEX
 from hardsave.daemon import client, hook, protocol, save, spool, standalone
 from hardsave.defaults import HOOK_BUDGET_SECONDS
 from hardsave.errors import Unavailable
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from tests.unit.agents.conftest import said
 
 SESSION = "claude-s-1"
@@ -285,7 +285,7 @@ def test_a_call_that_another_has_seen_to_ends_no_notes_and_is_not_late(
     """As a daemon that was stopped does it, after the hook has saved by itself."""
     called = save.Called(project, time.time_ns() - 60 * 10**9, "chk_" + "0" * 24)
     with hardsave.open() as vault:
-        vault.timeline(SESSION, once=called.id).save({})
+        vault.timeline(SESSION).save({}, id=called.id)
     spool.fail(spool.begin(place(project), "1", {"hook": "Stop"}), "a full disk")
     assert save.work(told(transcript), os.environ, called=called)
     (note,) = spool.missed(place(project))
