@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hardsave.errors import (
         Conflict,
         Corrupt,
+        DeadlineExceeded,
         HardsaveError,
         LeaseLost,
         Misuse,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from hardsave.objects.types import register
     from hardsave.objects.view import StateList, StateMap
     from hardsave.page import Page
-    from hardsave.progress import CallProgress, on_progress
+    from hardsave.progress import CallProgress, deadline, on_progress
     from hardsave.stores.base import Collected, Report, Stats
     from hardsave.tasks.attempt import Attempt
     from hardsave.tasks.child_lock import ChildLock, Survivors
@@ -86,6 +87,7 @@ _HOMES = {
     "hardsave.errors": (
         "Conflict",
         "Corrupt",
+        "DeadlineExceeded",
         "HardsaveError",
         "LeaseLost",
         "Misuse",
@@ -100,7 +102,7 @@ _HOMES = {
     "hardsave.objects.types": ("register",),
     "hardsave.objects.view": ("StateList", "StateMap"),
     "hardsave.page": ("Page",),
-    "hardsave.progress": ("CallProgress", "on_progress"),
+    "hardsave.progress": ("CallProgress", "deadline", "on_progress"),
     "hardsave.stores.base": ("Collected", "Report", "Stats"),
     "hardsave.tasks.attempt": ("Attempt",),
     "hardsave.tasks.child_lock": ("ChildLock", "Survivors"),
@@ -163,6 +165,7 @@ __all__ = [
     "Conflict",
     "Corrupt",
     "DeadSession",
+    "DeadlineExceeded",
     "Diff",
     "Event",
     "Exported",
@@ -238,6 +241,7 @@ __all__ = [
     "WorkspaceStatus",
     "aio",
     "checkpoint_id",
+    "deadline",
     "from_json",
     "on_progress",
     "open",

@@ -1,6 +1,5 @@
 """`log`, `show`, `diff`, `status`, `search`, `timelines`: what people are told."""
 
-import json
 import os
 import shlex
 import threading
