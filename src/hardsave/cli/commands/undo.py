@@ -1,7 +1,6 @@
 """`hardsave undo` and `redo`, and the list of operations."""
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -112,7 +111,7 @@ def redo(session: Session, any_timeline: bool) -> Exit | None:
 
 def _list(session: Session, limit: int) -> None:
     """What was done and can be taken back, newest first."""
-    found = list(islice(session.vault.operations(session.timeline_given), limit))
+    found = session.vault.operations(session.timeline_given, limit=limit)
     session.out.result(
         lambda: [json_data.operation(each) for each in found],
         lambda: _lines(session, found),
@@ -198,7 +197,7 @@ def _done(done: Operation, head: Any, said: str) -> "Iterator[Text]":
         yield from draw.file_changes(done.files, limit=10)
 
 
-def _lines(session: Session, found: list[Operation]) -> "list[Text]":
+def _lines(session: Session, found: Sequence[Operation]) -> "list[Text]":
     from rich.text import Text
 
     from hardsave.cli.render import draw
