@@ -70,7 +70,7 @@ def test_what_is_kept_in_mind_of_a_checkpoint_is_little(vault: Vault, line: Time
         for seq in range(10_000):
             record = saved._replace(id=seq.to_bytes(16), seq=seq, created_at=SECOND * seq)
             history.add(record, is_head=False, stored_at=record.created_at)
-        assert tracemalloc.get_traced_memory()[0] < 100 * 10_000
+        assert tracemalloc.get_traced_memory()[0] < 120 * 10_000  # 61, and what it grows into
     finally:
         tracemalloc.stop()
     (rows,) = history.lines({}, ())
