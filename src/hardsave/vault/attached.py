@@ -10,7 +10,7 @@ from typing import Any
 from hardsave.defaults import MAX_LABEL_VALUE, MAX_LABELS, MAX_NOTE_BYTES
 from hardsave.errors import Misuse
 from hardsave.objects.records import Labels, Note
-from hardsave.page import Page
+from hardsave.page import Page, cursor_of
 from hardsave.timeline import names
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import check_limit, cursor
@@ -80,6 +80,8 @@ def labelled(
     labels = labels_of(context, given)
     if not labels:
         raise Misuse("labels names at least one label; timelines are listed by vault.timelines()")
-    rows = context.store.labelled(context.user, labels, cursor(after), limit + 1)
+    listing = f"labelled {context.user!r} {labels!r}"
+    rows = context.store.labelled(context.user, labels, cursor(after, listing), limit + 1)
     shown = [context.checkpoint(row) for row in rows[:limit]]
-    return Page(shown, str(rows[limit - 1].number) if len(rows) > limit else None)
+    following = cursor_of(listing, rows[limit - 1].number) if len(rows) > limit else None
+    return Page(shown, following)

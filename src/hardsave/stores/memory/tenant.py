@@ -48,6 +48,7 @@ class Tenant:
         self.notes: dict[Id, dict[str, bytes]] = {}
         self.log: dict[Id, LogRecord] = {}
         self.ledger = MemoryLedger()
+        self.number = 0  # of the last commit
         self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
 
     def apply(self, batch: Batch, number: int) -> int:
