@@ -97,6 +97,7 @@ NAMES = [
     "Workspace",
     "WorkspaceStatus",
     "aio",
+    "checkpoint_id",
     "deadline",
     "on_progress",
     "open",
