@@ -259,17 +259,20 @@ class Vault:
         """
         return self._context.events.on(event, handler)
 
-    def undo(self) -> "Operation":
-        """Take back the latest operation of this user, on any timeline."""
-        from hardsave.vault import undo  # most programs only save and load
+    def undo(self, *, key: str | None = None) -> "Operation":
+        """Take back the latest operation of this user, on any timeline. A `key` names a request
+        that may be made twice: see `Timeline.rewind`."""
+        from hardsave.vault import request_key, undo  # most programs only save and load
 
-        return self._told("undone", undo.undo(self._context, None))
+        id = request_key.id_of(self._context, key)
+        return self._told("undone", undo.undo(self._context, None, id))
 
-    def redo(self) -> "Operation":
+    def redo(self, *, key: str | None = None) -> "Operation":
         """Do again what the latest undo took back, if no operation came after it."""
-        from hardsave.vault import undo
+        from hardsave.vault import request_key, undo
 
-        return self._told("redone", undo.redo(self._context, None))
+        id = request_key.id_of(self._context, key)
+        return self._told("redone", undo.redo(self._context, None, id))
 
     def operations(
         self, timeline: str | None = None, *, limit: int = 50, after: str | None = None
@@ -281,12 +284,14 @@ class Vault:
         check_asked(timeline=timeline)
         return undo.page(self._context, timeline, limit, after)
 
-    def delete(self, ref: Ref) -> Checkpoint:
-        """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next."""
-        from hardsave.vault import rewind
+    def delete(self, ref: Ref, *, key: str | None = None) -> Checkpoint:
+        """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next.
+        For the `key` see `Timeline.rewind`."""
+        from hardsave.vault import request_key, rewind
 
-        record = self._context.find(ref)
-        rewind.delete_one(self._context, record)
+        id = request_key.id_of(self._context, key)
+        record = rewind.deleted_by(self._context, id) or self._context.find(ref)
+        rewind.delete_one(self._context, record, id)
         checkpoint = self._context.checkpoint(record)
         return self._told("deleted", checkpoint)
 

@@ -201,6 +201,10 @@ class Queries:
         )
         return [LogRecord(*row) for row in self._rows(sql, user, before, timeline, limit)]
 
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        row = self._row(f"{_LOG} WHERE user = ? AND id = ?", user, id)
+        return None if row is None else LogRecord(*row)
+
     # Of the ledger
 
     def owners(self, user: str | None) -> list[OwnerRecord]:
