@@ -15,6 +15,7 @@ from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.tree import Fetch
 from hardsave.objects.types import Types
 from hardsave.progress import check_deadline
+from hardsave.stores import on_disk
 from hardsave.stores.base import Store
 from hardsave.stores.object_cache import ObjectCache
 from hardsave.timeline.refs import to_text
@@ -107,7 +108,7 @@ class Objects:
                 found[address] = data
             except (Corrupt, KeyError):
                 bad.append(address)
-        second = self._store.rescue(self._user, bad)
+        second = on_disk.rescued(self._store, self._user, bad)
         for address in bad:
             if address not in second:
                 if isinstance(damage, Corrupt):

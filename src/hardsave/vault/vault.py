@@ -375,7 +375,7 @@ def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]"
 
         with turn:
             if not made:
-                made.append(SearchIndex(store.beside(name_for(user))))
+                made.append(SearchIndex(store.local(name_for(user))))
             return made[0]
 
     return found

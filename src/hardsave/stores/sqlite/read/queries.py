@@ -15,6 +15,7 @@ from hardsave.objects.records import (
 from hardsave.stores.base import FILES_WITHIN, Query, TimelineQuery, TimelineRow
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.sqlite import ledger
+from hardsave.stores.sqlite.schema import LAST_NUMBER
 
 _CHECKPOINT = """
     SELECT c.number, c.id, t.name, c.seq, c.parent, c.created_at,
@@ -71,7 +72,7 @@ _WORKSPACES = """
 """
 _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
 _TASK = f"SELECT {ledger.READ} FROM tasks"  # noqa: S608 # put together from constants only
-_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until FROM owners"
+_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until, boot FROM owners"
 
 
 class Queries:
@@ -204,6 +205,11 @@ class Queries:
     def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
         row = self._row(f"{_LOG} WHERE user = ? AND id = ?", user, id)
         return None if row is None else LogRecord(*row)
+
+    def latest_number(self, user: str | None) -> int:
+        """Of all users: one sequence numbers the commits of all of them."""
+        row = self._row(f"{LAST_NUMBER.format('main')} WHERE ?1 IS NOT NULL", user)
+        return 0 if row is None else int(row[0])
 
     # Of the ledger
 
