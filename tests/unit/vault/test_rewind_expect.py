@@ -87,7 +87,7 @@ def test_a_save_between_the_look_and_the_commit_is_not_overlooked(
         (work / "a.txt").write_text("unsaved")
         monkeypatch.setattr(rewinding, "_committed", late)
         with pytest.raises(Conflict, match="by now"):
-            line.rewind("@~1", what=what, expect=seen)  # type: ignore[arg-type] # both are
+            line.rewind("@~1", what=what, expect=seen)
         assert (work / "a.txt").read_text() == "unsaved"
         assert not vault.operations()
         seen = line.head
