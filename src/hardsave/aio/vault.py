@@ -50,6 +50,10 @@ class Vault:
     def user(self) -> str | None:
         return self._sync.user
 
+    async def as_user(self, user: str | None, *, create: bool = False) -> "Vault":
+        made = await self._pool.run(self._sync.as_user, user, create=create)
+        return Vault(made, Pool(self._pool))
+
     @property
     def strict(self) -> bool:
         return self._sync.strict
