@@ -199,6 +199,17 @@ class ShowsTheLogToEverybody(MemoryStore):
         return sorted(entries, key=lambda entry: entry.number)[:limit]
 
 
+class ShowsALogEntryToEverybody(MemoryStore):
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        found = (super(ShowsALogEntryToEverybody, self).log_entry(x, id) for x in self._tenants)
+        return next((each for each in found if each is not None), None)
+
+
+class FindsNoLogEntry(MemoryStore):
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        return None
+
+
 class ShowsCheckpointsToEverybody(MemoryStore):
     def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
         for one in [user, *self._tenants]:

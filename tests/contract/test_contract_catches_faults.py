@@ -105,6 +105,8 @@ MUST_FAIL = {
         "test_whether_somebody_else_has_an_object_cannot_be_found_out",
     },
     "TestShowsTheLogToEverybody": {"test_the_log_is_seen_by_its_user_only"},
+    "TestShowsALogEntryToEverybody": {"test_a_log_entry_is_found_by_its_id"},
+    "TestFindsNoLogEntry": {"test_a_log_entry_is_found_by_its_id"},
     "TestShowsCheckpointsToEverybody": {"test_checkpoints_are_seen_by_their_user_only"},
     "TestTakesNoneForEverybody": {"test_timelines_are_seen_by_their_user_only"},
     "TestNumbersEachTimelineApart": {"test_the_numbers_of_a_users_commits_rise"},

@@ -236,6 +236,10 @@ class Queries:
         )
         return [LogRecord(*row) for row in self._rows(sql, user, before, timeline, limit)]
 
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        row = self._row(f"{_LOG} WHERE user = ? AND id = ?", user, id)
+        return None if row is None else LogRecord(*row)
+
     def latest_number(self, user: str | None) -> int:
         """Of all users: one sequence numbers the commits of all of them."""
         row = self._row(f"{LAST_NUMBER.format('main')} WHERE ?1 IS NOT NULL", user)
