@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.retention import RetentionChoice, RetentionPlan, RetentionRow
     from hardsave.timeline.step_summary import FileCounts, StepSummary
     from hardsave.timeline.summary import TimelineSummary
+    from hardsave.values.spelling import from_json, to_json
     from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.checkpoint import Checkpoint
     from hardsave.vault.choosing import Kept
@@ -117,6 +118,7 @@ _HOMES = {
     "hardsave.timeline.retention": ("RetentionChoice", "RetentionPlan", "RetentionRow"),
     "hardsave.timeline.step_summary": ("FileCounts", "StepSummary"),
     "hardsave.timeline.summary": ("TimelineSummary",),
+    "hardsave.values.spelling": ("from_json", "to_json"),
     "hardsave.vault.bisect": ("BisectTry", "Bisected"),
     "hardsave.vault.checkpoint": ("Checkpoint",),
     "hardsave.vault.choosing": ("Kept",),
@@ -240,10 +242,12 @@ __all__ = [
     "aio",
     "checkpoint_id",
     "deadline",
+    "from_json",
     "on_progress",
     "open",
     "register",
     "repair",
+    "to_json",
 ]
 
 

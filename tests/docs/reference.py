@@ -88,6 +88,7 @@ PARTS = (
         ),
     ),
     Part("Classes of your own", (("objects/types", "Types.register"),)),
+    Part("Values as JSON", (("values/spelling", "to_json"), ("values/spelling", "from_json"))),
     Part(
         "Files",
         (
@@ -202,6 +203,8 @@ _CALLED = {
     "open_vault": "hardsave.open",
     "repair_store": "hardsave.repair",
     "Types.register": "hardsave.register",
+    "to_json": "hardsave.to_json",
+    "from_json": "hardsave.from_json",
     "on_progress": "hardsave.on_progress",
     "deadline": "hardsave.deadline",
     "run": "hardsave.runtime.loop.run",

@@ -263,7 +263,7 @@ def test_a_rewind_shows_and_takes_back_tasks(run: Run, session_1: Path) -> None:
     assert "edit, attempt 1" in run("show", "@").out
     done = run("rewind", "@~1", "--tasks", "--yes", "--json").data
     assert [each["id"] for each in done["tasks"]] == ["edit"]
-    assert "tasks ['edit']" in run("undo", "--list").out
+    assert 'tasks ["edit"]' in run("undo", "--list").out
     assert "edit" in run("tasks", "list", "--state", "rolled_back").out
     run("undo")
     assert run("tasks", "show", "edit", "--json").data["state"] == "completed"

@@ -56,7 +56,7 @@ def is_dead(pin: bytes, numbering: bytes, started: Callable[[int], int | None]) 
 def take(connection: apsw.Connection, user: int, pin: Pin) -> None:
     """Hold, or hold for longer."""
     connection.execute(
-        "INSERT OR REPLACE INTO pins (pin, user, boot, until) VALUES (?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO pins (pin, user, clock, until) VALUES (?, ?, ?, ?)",
         (pin.pin, user, pin.clock, pin.until),
     )
 
@@ -81,7 +81,7 @@ def forget_all_but(connection: apsw.Connection, held: Collection[bytes]) -> None
 
 
 def forget_the_dead(connection: apsw.Connection, now: Moment) -> None:
-    connection.execute("DELETE FROM pins WHERE boot != ? OR until <= ?", now)
+    connection.execute("DELETE FROM pins WHERE clock != ? OR until <= ?", now)
     rows: list[Any] = connection.execute("SELECT pin FROM pins").fetchall()
     if rows and processes.can_ask():
         numbering = location.here().numbering.digest()
