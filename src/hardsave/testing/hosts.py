@@ -8,6 +8,7 @@ with the name and the boot of this host.
 import functools
 import shutil
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,12 +25,12 @@ UNSHARE = (
 )
 _SETTLE = """
     set -e
-    echo another > "$1/name"
-    echo 00000000-0000-4000-8000-000000000000 > "$1/boot"
+    echo "$2" > "$1/name"
+    echo "$3" > "$1/boot"
     mount --bind "$1/boot" /proc/sys/kernel/random/boot_id
     if [ -e /etc/machine-id ]; then mount --bind "$1/name" /etc/machine-id; fi
-    hostname another
-    shift
+    hostname "$2"
+    shift 3
     exec "$@"
 """
 WHY_NOT = "this system allows no namespaces: a second host is not tried"
@@ -44,9 +45,10 @@ def can_unshare() -> bool:
     return subprocess.run(tried, check=False, capture_output=True, timeout=60).returncode == 0
 
 
-def second_host(folder: Path) -> tuple[str, ...]:
-    """A command that starts others on another host, whose own files lie in a folder."""
-    return (*UNSHARE, "sh", "-c", _SETTLE, "sh", str(folder))
+def second_host(folder: Path, name: str = "another") -> tuple[str, ...]:
+    """A command that starts others on another host, of a boot of its own, whose files lie in a
+    folder. The first of them is process 1 there."""
+    return (*UNSHARE, "sh", "-c", _SETTLE, "sh", str(folder), name, str(uuid.uuid4()))
 
 
 class Hosts:
