@@ -76,7 +76,7 @@ _WORKSPACES = """
 """
 _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
 _TASK = f"SELECT {ledger.READ} FROM tasks"  # noqa: S608 # put together from constants only
-_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until, boot FROM owners"
+_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until, clock FROM owners"
 
 
 class Queries:
