@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hardsave.tasks.task import Progress, Task
     from hardsave.timeline.diff import Diff, FileDiff
     from hardsave.timeline.policy import Policy, Thin
+    from hardsave.timeline.refs import checkpoint_id
     from hardsave.timeline.retention import RetentionChoice, RetentionPlan, RetentionRow
     from hardsave.timeline.step_summary import FileCounts, StepSummary
     from hardsave.timeline.summary import TimelineSummary
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from hardsave.vault.retain import Retained
     from hardsave.vault.rewind import Rewind
     from hardsave.vault.rollback import RolledBack
-    from hardsave.vault.saving import ANY_HEAD
+    from hardsave.vault.save_request import ANY_HEAD
     from hardsave.vault.search import Hit
     from hardsave.vault.session_list import Session
     from hardsave.vault.store import Retention, VaultStore
@@ -110,6 +111,7 @@ _HOMES = {
     "hardsave.tasks.task": ("Progress", "Task"),
     "hardsave.timeline.diff": ("Diff", "FileDiff"),
     "hardsave.timeline.policy": ("Policy", "Thin"),
+    "hardsave.timeline.refs": ("checkpoint_id",),
     "hardsave.timeline.retention": ("RetentionChoice", "RetentionPlan", "RetentionRow"),
     "hardsave.timeline.step_summary": ("FileCounts", "StepSummary"),
     "hardsave.timeline.summary": ("TimelineSummary",),
@@ -132,7 +134,7 @@ _HOMES = {
     "hardsave.vault.retain": ("Retained",),
     "hardsave.vault.rewind": ("Rewind",),
     "hardsave.vault.rollback": ("RolledBack",),
-    "hardsave.vault.saving": ("ANY_HEAD",),
+    "hardsave.vault.save_request": ("ANY_HEAD",),
     "hardsave.vault.search": ("Hit",),
     "hardsave.vault.session_list": ("Session",),
     "hardsave.vault.store": ("Retention", "VaultStore"),
@@ -233,6 +235,7 @@ __all__ = [
     "Workspace",
     "WorkspaceStatus",
     "aio",
+    "checkpoint_id",
     "on_progress",
     "open",
     "register",

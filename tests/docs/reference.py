@@ -46,6 +46,7 @@ Where a listing is shown in parts, it is a `Page`, with the `next` one.
 with the names in its `__all__`. Every other module may change.
 """
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_HALVES = {"TimelineSaves": "vault/line_saves"}  # what a class inherits, and tells as its own
 _INSIDE = {"lost", "suspects", "scalar", "keys"}
 
 
@@ -83,6 +84,7 @@ PARTS = (
             ("objects/view", "StateMap"),
             ("objects/view", "StateList"),
             ("page", "Page"),
+            ("timeline/refs", "checkpoint_id"),
         ),
     ),
     Part("Classes of your own", (("objects/types", "Types.register"),)),
@@ -195,6 +197,7 @@ PARTS = (
     ),
 )
 _CALLED = {
+    "checkpoint_id": "hardsave.checkpoint_id",
     "open_vault": "hardsave.open",
     "repair_store": "hardsave.repair",
     "Types.register": "hardsave.register",
@@ -248,10 +251,12 @@ def _among(nodes: list[ast.stmt], name: str) -> ast.ClassDef | Function:
 def _members(node: ast.ClassDef) -> Iterator[str]:
     """Its public fields, properties and methods, in the order of the code."""
     lines = []
-    for at, each in enumerate(node.body):
+    halves = [base.id for base in node.bases if isinstance(base, ast.Name) and base.id in _HALVES]
+    body = [each for base in halves for each in _node(_HALVES[base], base).body] + node.body
+    for at, each in enumerate(body):
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
             if not each.target.id.startswith("_"):
-                lines.append(_field(each, node.body[at + 1 : at + 2]))
+                lines.append(_field(each, body[at + 1 : at + 2]))
         elif isinstance(each, Function) and _is_told(each):
             lines.append(_line(each, each.name))
     if lines:

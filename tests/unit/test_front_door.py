@@ -96,6 +96,7 @@ NAMES = [
     "Workspace",
     "WorkspaceStatus",
     "aio",
+    "checkpoint_id",
     "on_progress",
     "open",
     "register",

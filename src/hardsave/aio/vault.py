@@ -78,8 +78,8 @@ class Vault:
 
         return Retention(self._sync.retention, self._pool)
 
-    async def timeline(self, name: str, *, once: str | None = None) -> Timeline:
-        return Timeline(await self._pool.run(self._sync.timeline, name, once=once), self._pool)
+    async def timeline(self, name: str) -> Timeline:
+        return Timeline(await self._pool.run(self._sync.timeline, name), self._pool)
 
     async def timelines(self) -> AsyncIterator[Timeline]:
         for line in await self._pool.run(lambda: list(self._sync.timelines())):

@@ -4,12 +4,18 @@ They are tuples, and hold ids and times as stored, because a listing makes thous
 them: what people see (`chk_…`, datetimes) is made when it is shown.
 """
 
-from hardsave.objects.hashing import Hash
+from hardsave.objects.hashing import Hash, digest
 from hardsave.tuples import NamedTuple
 
 ID_BYTES = 12  # 96 random bits: unique on any machine, and its first digits tell ids apart
 
 Id = bytes
+
+
+def named_id(*parts: str) -> Id:
+    """An id that the same parts always give, and no others."""
+    return digest("".join(f"{len(each)}:{each}" for each in parts).encode())[:ID_BYTES]
+
 
 filled = tuple.__new__
 """`filled(Tombstone, (id, "main", 3, None))` is `Tombstone(id, "main", 3, None)` in a sixth of the

@@ -33,7 +33,8 @@ from hardsave.vault.restore_plan import (
     missing_of,
     plan_restore,
 )
-from hardsave.vault.saving import ANY_HEAD, SaveRequest, Saving
+from hardsave.vault.save_request import ANY_HEAD, SaveRequest, about
+from hardsave.vault.saving import Saving
 from hardsave.workspace.restore import execution
 from hardsave.workspace.restore.steps import Restored
 
@@ -132,9 +133,9 @@ def _safety(context: Context, request: RestoreRequest, files: Taking) -> _Safety
     goal = f"{request.target.timeline}:{request.target.seq}"
     status = "running" if head is None else head.status
     said = f"before the {request.kind} to {goal}"
-    about = saving.about(None, "automatic", status, said, None)
     step = StepSummary(phase=SAFETY)
-    made = saving.save(SaveRequest(about, "carried", expect=ANY_HEAD, step=step), files)
+    what = about(context, None, "automatic", status, said, None)
+    made = saving.save(SaveRequest(what, "carried", expect=ANY_HEAD, step=step), files)
     is_first = made.parent is None and made.seq == 1
     before = None if is_first else (made.parent, made.seq - 1)
     context.moves.note(request.timeline, before, (made.id, made.seq), is_same_state=True)

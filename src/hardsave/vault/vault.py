@@ -20,7 +20,7 @@ from hardsave.stores.base import Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
-from hardsave.vault.arguments import Redact, check_asked, check_cap, redaction_of, several, whole_id
+from hardsave.vault.arguments import Redact, check_asked, check_cap, redaction_of, several
 from hardsave.vault.checkpoint import Checkpoint, Ref, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
@@ -132,16 +132,10 @@ class Vault:
 
         return Retention(self._context, self._directory, self._recover)
 
-    def timeline(self, name: str, *, once: str | None = None) -> Timeline:
-        """A handle on a timeline. One that does not exist begins with its first save.
-
-        `once` is for a single save that may be asked for twice, by a caller that does not know
-        whether the first came through: a new id, `chk_` and 24 random hex digits. It is saved under
-        that id; if a checkpoint has it already, that one is returned and nothing is written.
-        """
+    def timeline(self, name: str) -> Timeline:
+        """A handle on a timeline. One that does not exist begins with its first save."""
         names.check_timeline(name)
-        id = None if once is None else whole_id(once, "once is a whole id")
-        return Timeline(self._context, name, self._context.store.timeline(self.user, name), id)
+        return Timeline(self._context, name, self._context.store.timeline(self.user, name))
 
     def timelines(self) -> Iterator[Timeline]:
         """All timelines, by name."""
