@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hardsave.errors import (
         Conflict,
         Corrupt,
+        DeadlineExceeded,
         HardsaveError,
         LeaseLost,
         Misuse,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from hardsave.objects.types import register
     from hardsave.objects.view import StateList, StateMap
     from hardsave.page import Page
-    from hardsave.progress import CallProgress, on_progress
+    from hardsave.progress import CallProgress, deadline, on_progress
     from hardsave.stores.base import Collected, Report, Stats
     from hardsave.tasks.attempt import Attempt
     from hardsave.tasks.child_lock import ChildLock, Survivors
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.retention import RetentionChoice, RetentionPlan, RetentionRow
     from hardsave.timeline.step_summary import FileCounts, StepSummary
     from hardsave.timeline.summary import TimelineSummary
+    from hardsave.values.spelling import from_json, to_json
     from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.checkpoint import Checkpoint
     from hardsave.vault.choosing import Kept
@@ -85,6 +87,7 @@ _HOMES = {
     "hardsave.errors": (
         "Conflict",
         "Corrupt",
+        "DeadlineExceeded",
         "HardsaveError",
         "LeaseLost",
         "Misuse",
@@ -99,7 +102,7 @@ _HOMES = {
     "hardsave.objects.types": ("register",),
     "hardsave.objects.view": ("StateList", "StateMap"),
     "hardsave.page": ("Page",),
-    "hardsave.progress": ("CallProgress", "on_progress"),
+    "hardsave.progress": ("CallProgress", "deadline", "on_progress"),
     "hardsave.stores.base": ("Collected", "Report", "Stats"),
     "hardsave.tasks.attempt": ("Attempt",),
     "hardsave.tasks.child_lock": ("ChildLock", "Survivors"),
@@ -115,6 +118,7 @@ _HOMES = {
     "hardsave.timeline.retention": ("RetentionChoice", "RetentionPlan", "RetentionRow"),
     "hardsave.timeline.step_summary": ("FileCounts", "StepSummary"),
     "hardsave.timeline.summary": ("TimelineSummary",),
+    "hardsave.values.spelling": ("from_json", "to_json"),
     "hardsave.vault.bisect": ("BisectTry", "Bisected"),
     "hardsave.vault.checkpoint": ("Checkpoint",),
     "hardsave.vault.choosing": ("Kept",),
@@ -161,6 +165,7 @@ __all__ = [
     "Conflict",
     "Corrupt",
     "DeadSession",
+    "DeadlineExceeded",
     "Diff",
     "Event",
     "Exported",
@@ -236,10 +241,13 @@ __all__ = [
     "WorkspaceStatus",
     "aio",
     "checkpoint_id",
+    "deadline",
+    "from_json",
     "on_progress",
     "open",
     "register",
     "repair",
+    "to_json",
 ]
 
 

@@ -88,6 +88,7 @@ PARTS = (
         ),
     ),
     Part("Classes of your own", (("objects/types", "Types.register"),)),
+    Part("Values as JSON", (("values/spelling", "to_json"), ("values/spelling", "from_json"))),
     Part(
         "Files",
         (
@@ -107,6 +108,7 @@ PARTS = (
             ("vault/store", "VaultStore"),
             ("vault/store", "Retention"),
             ("progress", "on_progress"),
+            ("progress", "deadline"),
             ("progress", "CallProgress"),
         ),
     ),
@@ -201,7 +203,10 @@ _CALLED = {
     "open_vault": "hardsave.open",
     "repair_store": "hardsave.repair",
     "Types.register": "hardsave.register",
+    "to_json": "hardsave.to_json",
+    "from_json": "hardsave.from_json",
     "on_progress": "hardsave.on_progress",
+    "deadline": "hardsave.deadline",
     "run": "hardsave.runtime.loop.run",
     "run_sync": "hardsave.runtime.loop.run_sync",
     "if_unknown": "hardsave.runtime.loop.if_unknown",

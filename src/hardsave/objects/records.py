@@ -137,9 +137,10 @@ class OwnerRecord(NamedTuple):
     id: Id
     session: str
     host: str
-    boot: bytes  # which boot of the machine
+    boot: bytes  # which boot of that host
     space: int  # which numbering of processes (a container has its own)
     pid: int
     pid_started: int  # tells two processes of one number apart; 0: not known here
     since: int  # microseconds since 1970, UTC
-    until: int  # the lease: microseconds awake since that boot
+    until: int  # the lease: microseconds of a store's own time
+    clock: bytes  # which time that is: see `stores.ledger.Moment`

@@ -6,6 +6,7 @@ from typing import Any
 
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
+from hardsave.stores import on_disk
 from hardsave.stores.base import (
     Batch,
     Changes,
@@ -98,7 +99,7 @@ class Reading:
         for count, part in enumerate(store.scan(None)):
             found |= part
             if count == 1:
-                store.compact()
+                on_disk.compact(store)
                 store.commit(Batch(None, an_entry("new"), objects=some_objects("new", 3)))
         assert found.items() >= saved.items()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id
-from hardsave.page import Page
+from hardsave.page import Page, cursor_of
 from hardsave.stores.base import Query
 from hardsave.timeline import names
 from hardsave.vault.arguments import (
@@ -113,10 +113,11 @@ class Timeline(TimelineSaves):
         """A page of checkpoints, newest first. `after` is the `next` of the page before."""
         check_limit(limit)
         check_asked(name=name, kind=kind, status=status)
+        listing = f"checkpoints {self._context.user!r} {self._name!r}"
         query = Query(
             timeline=self._name,
             limit=limit + 1,  # one more, to know whether another page follows
-            before_seq=cursor(after),
+            before_seq=cursor(after, listing),
             name=name,
             kind=kind,
             status=status,
@@ -126,7 +127,7 @@ class Timeline(TimelineSaves):
         rows = self._context.store.checkpoints(self._context.user, query)
         more = len(rows) > limit
         shown = [self._context.checkpoint(row) for row in rows[:limit]]
-        return Page(shown, str(rows[limit - 1].seq) if more else None)
+        return Page(shown, cursor_of(listing, rows[limit - 1].seq) if more else None)
 
     def summary(self) -> "TimelineSummary":
         """How many checkpoints there are, under which names, from when to when."""

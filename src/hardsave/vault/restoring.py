@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.stores import on_disk
 from hardsave.timeline.step_summary import SAFETY, StepSummary
 from hardsave.tuples import NamedTuple
 from hardsave.vault import ignored
@@ -69,8 +70,8 @@ def attempt(context: Context, place: Place, plan: RestorePlan, files: Taking) ->
         written = execution.begin(place.root, plan.files, place.journal, id=entry, note=said)
         with execution.prepared(written, context.objects.fetch, place.journal) as restore:
             yield one
-            context.store.sync()  # files that lay on the disk for long go now: who has given up the
-            # newest saves in a power loss has not given up these
+            on_disk.sync(context.store)  # files that lay on the disk for long go now: a user who
+            # has given up the newest saves in a power loss has not given up these
         kept = _kept(restore.restored) + _gone_by_git(context, place, plan, safety)
         execution.finish(place.journal)
     except (Unavailable, Corrupt) as error:

@@ -16,9 +16,10 @@ from hardsave.objects.levels import Out
 from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord, Id, filled
 from hardsave.objects.view import plain, view
-from hardsave.timeline import messages, step_summary
+from hardsave.timeline import step_summary
 from hardsave.timeline.step_summary import BRIEF, LINE, PATHS, FileCounts, StepSummary, line
 from hardsave.tuples import NamedTuple
+from hardsave.values import messages
 from hardsave.vault.context import Context
 from hardsave.vault.save_request import SaveRequest
 

@@ -271,12 +271,15 @@ class Vault:
 
         return self._told("redone", undo.redo(self._context, None))
 
-    def operations(self, timeline: str | None = None) -> "Iterator[Operation]":
-        """What was done and can be taken back, newest first."""
+    def operations(
+        self, timeline: str | None = None, *, limit: int = 50, after: str | None = None
+    ) -> "Page[Operation]":
+        """A page of what was done and can be taken back, newest first: on a timeline, or on all.
+        `after` is the `next` of the page before."""
         from hardsave.vault import undo
 
         check_asked(timeline=timeline)
-        return undo.history(self._context, timeline)
+        return undo.page(self._context, timeline, limit, after)
 
     def delete(self, ref: Ref) -> Checkpoint:
         """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next."""
@@ -367,7 +370,7 @@ def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]"
 
         with turn:
             if not made:
-                made.append(SearchIndex(store.beside(name_for(user))))
+                made.append(SearchIndex(store.local(name_for(user))))
             return made[0]
 
     return found

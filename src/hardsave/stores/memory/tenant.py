@@ -44,6 +44,7 @@ class Tenant:
         self.tombstones: dict[Id, Tombstone] = {}
         self.log: dict[Id, LogRecord] = {}
         self.ledger = MemoryLedger()
+        self.number = 0  # of the last commit
         self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
 
     def apply(self, batch: Batch, number: int) -> int:

@@ -15,10 +15,19 @@ from hardsave.objects.records import (
     Id,
     OwnerRecord,
 )
-from hardsave.stores.base import Batch, Collected, Durability, Report, Stats
+from hardsave.stores.base import (
+    Batch,
+    Collected,
+    Durability,
+    Report,
+    Stats,
+    Survives,
+    Turn,
+)
 from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
 from hardsave.stores.local.file_lock import FileLock
+from hardsave.stores.local.turns import file_turn
 from hardsave.stores.sqlite import ledger, packs
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.backup.copier import Copier
@@ -26,6 +35,7 @@ from hardsave.stores.sqlite.connection import (
     OPEN_AGAIN,
     at_one_moment,
     connect,
+    lies_in_memory,
     look,
     real_path,
     translated,
@@ -304,8 +314,18 @@ class SqliteStore(Queries):
             if self._copier is not None:
                 self._copier.trim()
 
-    def beside(self, what: str) -> str | None:
+    def local(self, what: str) -> str | None:
         return f"{self.path}-{what}"
+
+    def once(self, name: str) -> contextlib.AbstractContextManager[Turn | None]:
+        self._gate.check()
+        return file_turn(f"{self.path}-{name}")
+
+    is_shared = False
+
+    def durability(self) -> Survives:
+        """A file system in memory keeps nothing through a power loss, whatever is synced to it."""
+        return "process" if lies_in_memory(self.path) else self._durability
 
     def stats(self, user: str | None) -> Stats:
         sql = (

@@ -13,7 +13,7 @@ import apsw
 
 from hardsave.errors import HardsaveError
 from hardsave.objects.hashing import HASH_BYTES
-from hardsave.stores.sqlite import packs
+from hardsave.stores.sqlite import counts, packs
 from hardsave.stores.sqlite.backup import backup_file
 from hardsave.stores.sqlite.backup.backup_file import NUMBERED, path_of
 from hardsave.stores.sqlite.connection import OPEN_AGAIN, in_our_words
@@ -44,11 +44,15 @@ _DANGLING = """
 
 
 def index_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
-    """Objects without a row in the index of a database, attached as `name`, and rows without
-    an object. Which these are is looked for only if sums over both differ: that takes several
-    times as long, and room for a second index."""
-    if _indexed_sums(connection, name) == _listed_sums(connection, name):
-        return []
+    """Objects without a row in the index of a database, attached as `name`, rows without an
+    object, and counts that are wrong. Which rows these are is looked for only if sums over both
+    differ: that takes several times as long, and room for a second index."""
+    is_indexed = _indexed_sums(connection, name) == _listed_sums(connection, name)
+    rows = [] if is_indexed else _index_faults(connection, name)
+    return rows + counts.faults(connection, name)
+
+
+def _index_faults(connection: apsw.Connection, name: str) -> list[str]:
     connection.execute("DROP TABLE IF EXISTS temp.listed")
     connection.execute(_LISTED)
     try:
