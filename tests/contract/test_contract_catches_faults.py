@@ -24,6 +24,31 @@ MUST_FAIL = {
     "TestShowsCommitsLate": {"test_a_follower_beside_writers_misses_nothing"},
     "TestTakesALeaseOnce": {"test_leases_pins_and_objects_may_be_asked_for_again"},
     "TestTakesEveryTurn": {"test_a_turn_is_had_by_one_caller_until_its_block_ends"},
+    "TestFindsAnyOfTheLabels": {
+        "test_a_page_has_the_checkpoints_with_all_labels_that_are_asked_for",
+    },
+    "TestFiltersLabelsAfterTheLimit": {
+        "test_a_page_has_the_checkpoints_with_all_labels_that_are_asked_for",
+    },
+    "TestFindsWhatWasHidden": {
+        "test_hidden_checkpoints_are_not_found_by_labels_and_keep_what_they_have",
+    },
+    "TestKeepsTheLabelsOfBefore": {"test_labels_take_the_place_of_those_before"},
+    "TestLeavesLabelsToTheNextCommit": {
+        "test_a_refused_save_leaves_no_label_and_no_note",
+        "test_a_repeated_save_changes_no_label",
+    },
+    "TestKeepsNotesOfWhatIsDropped": {
+        "test_what_is_dropped_takes_its_labels_and_notes_along",
+    },
+    "TestListsNotesByKey": {"test_notes_are_listed_in_the_order_in_which_their_keys_came"},
+    "TestReplacesNotesAlways": {
+        "test_a_note_that_is_there_stays_if_it_is_not_to_be_replaced",
+    },
+    "TestTakesNotesOfNothing": {"test_notes_of_a_checkpoint_that_is_not_there_are_refused"},
+    "TestTakesTheBeginningForAPattern": {
+        "test_timelines_are_found_by_what_their_names_begin_with",
+    },
     "TestKnowsNoFences": {"test_a_fence_keeps_an_old_attempt_out"},
     "TestFollowsAnybody": {"test_of_two_who_follow_the_latest_entry_of_a_kind_one_does"},
     "TestMovesATaskAtAnyEpoch": {
@@ -87,6 +112,8 @@ MUST_FAIL = {
         "test_whether_somebody_else_has_an_object_cannot_be_found_out",
     },
     "TestShowsTheLogToEverybody": {"test_the_log_is_seen_by_its_user_only"},
+    "TestShowsALogEntryToEverybody": {"test_a_log_entry_is_found_by_its_id"},
+    "TestFindsNoLogEntry": {"test_a_log_entry_is_found_by_its_id"},
     "TestShowsCheckpointsToEverybody": {"test_checkpoints_are_seen_by_their_user_only"},
     "TestTakesNoneForEverybody": {"test_timelines_are_seen_by_their_user_only"},
     "TestNumbersEachTimelineApart": {"test_the_numbers_of_a_users_commits_rise"},

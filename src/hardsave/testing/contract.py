@@ -15,6 +15,7 @@ writing    all or nothing, repeats, numbers, what a batch may expect
 reading    every read, its order, its filters, its pages
 users      nobody sees what is somebody else's
 threads    many writers at once
+attaching  labels and notes of checkpoints, timelines by the beginning of their names
 operating  hide, show, drop, replace, move several timelines, import
 collecting what goes, and what must not
 processes  several processes, and one that dies before it has told
@@ -32,6 +33,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.stores.base import Store
+from hardsave.testing.attaching import Attaching
 from hardsave.testing.collecting import Collecting
 from hardsave.testing.following import Following
 from hardsave.testing.hosts import Hosts
@@ -50,6 +52,7 @@ from hardsave.testing.writing import Writing
 class StoreContract(
     Writing,
     Reading,
+    Attaching,
     Operating,
     Collecting,
     Working,
