@@ -14,6 +14,7 @@ writing    all or nothing, repeats, numbers, what a batch may expect
 reading    every read, its order, its filters, its pages
 users      nobody sees what is somebody else's
 threads    many writers at once
+attaching  labels and notes of checkpoints, timelines by the beginning of their names
 operating  hide, show, drop, replace, move several timelines, import
 collecting what goes, and what must not
 working    tasks, their epochs and entries, and who may write them
@@ -27,6 +28,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.stores.base import Store
+from hardsave.testing.attaching import Attaching
 from hardsave.testing.collecting import Collecting
 from hardsave.testing.lasting import Lasting
 from hardsave.testing.operating import Operating
@@ -39,7 +41,7 @@ from hardsave.testing.writing import Writing
 
 
 class StoreContract(
-    Writing, Reading, Operating, Collecting, Working, Queueing, Users, Threads, Lasting
+    Writing, Reading, Attaching, Operating, Collecting, Working, Queueing, Users, Threads, Lasting
 ):
     """Subclass it as `Test…`, and define `open_store`."""
 

@@ -34,8 +34,14 @@ from hardsave.tuples import NamedTuple
 
 Range = tuple[int, int]
 _ROWS_OF = {"store": "rows", "backup": "backup_rows"}
+_BESIDE = ("labels", "notes", "workspaces")
 _EVENTS = ("checkpoints", "log", "ledger")  # whose rows are the events of commits
-_NEWER = {"tombstones", "tasks", "ledger"}  # a file of an older version does not have them
+_NEWER = {
+    "tombstones",
+    "tasks",
+    "ledger",
+    *_BESIDE,
+}  # a file of an older version does not have them
 _SLACK = 4096  # keys looked for past the highest that is known
 _CHANGES_GAP = 1_000_000  # after it, no backup of the old file can be taken for one of the new
 
@@ -209,7 +215,7 @@ class Rebuild:
         }
         self._copy_changed_tasks(name, after)
         self._copy_operations(name, after, top)
-        for table in ("users", "timelines", "tasks"):
+        for table in ("users", "timelines", "tasks", *_BESIDE):
             unread[table] = self.copy_table(name, table, top)
         unread["packs"] = []
         for user in self._users():

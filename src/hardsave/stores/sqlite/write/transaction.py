@@ -4,6 +4,7 @@ Each of several items lies in a savepoint, so that its `Conflict` is its own. Wh
 learns is kept in mind only after its commit: until then all of it may be taken back.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,14 @@ import apsw
 
 from hardsave.errors import Conflict, Corrupt, HardsaveError
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, EntryRecord, LogRecord, TimelineRecord
+from hardsave.objects.records import (
+    CheckpointRecord,
+    EntryRecord,
+    Id,
+    LogRecord,
+    Note,
+    TimelineRecord,
+)
 from hardsave.stores.base import (
     NO_CHANGES,
     Batch,
@@ -20,7 +28,7 @@ from hardsave.stores.base import (
     conflict_message,
 )
 from hardsave.stores.ledger import NO_WORK
-from hardsave.stores.sqlite import ledger, packs, schema
+from hardsave.stores.sqlite import attached, counts, ledger, packs, schema
 from hardsave.stores.sqlite.connection import translated
 from hardsave.stores.sqlite.read.object_index import ObjectIndex, bounds
 from hardsave.stores.sqlite.write import operations, pins
@@ -55,12 +63,18 @@ _LAST_PACK = """
 """
 _ADD_PACK = "INSERT INTO packs (id, size, directory, body) VALUES (?, ?, ?, ?)"
 _ADD_TIMELINE = """
-    INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted, title)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+    INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted, title,
+                           saved, updated_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _TIMELINE_ID = "SELECT id FROM timelines WHERE user = ? AND name = ?"
 _MOVE_TIMELINE = """
     UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?
+    WHERE id = ? AND head IS ? AND last_seq = ?
+"""
+_SAVE_ON_TIMELINE = """
+    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?,
+        updated_at = ?, saved = saved + 1
     WHERE id = ? AND head IS ? AND last_seq = ?
 """
 _SET_TITLE = "UPDATE timelines SET title = ? WHERE id = ?"
@@ -86,8 +100,17 @@ class Put(NamedTuple):
     pin: Pin
 
 
+class PutNotes(NamedTuple):
+    """Notes for a checkpoint that is there."""
+
+    user: str | None
+    id: Id
+    notes: Sequence[Note]
+    replace: bool
+
+
 Change = Callable[[apsw.Connection], None]  # of the store's own
-Item = Write | Put | Change
+Item = Write | Put | PutNotes | Change
 
 
 class Transaction:
@@ -197,6 +220,11 @@ class Transaction:
             return self._write(item.batch, item.packs)
         if isinstance(item, Put):
             return self._put(item)
+        if isinstance(item, PutNotes):
+            user = self._user(item.user)
+            self._need_indexes()
+            attached.put_notes(self._connection, user, item.id, item.notes, replace=item.replace)
+            return 0
         self._rearranges = True
         item(self._connection)
         return 0
@@ -206,8 +234,7 @@ class Transaction:
         if user is None:
             user = self._user(batch.user)
         if not self._has_indexes and not _only_saves(batch):
-            schema.add_indexes(self._connection)
-            self._has_indexes = True
+            self._need_indexes()
         if ledger.is_step(batch):
             return self._add_step(user, batch)
         if not _moves_on(batch) and (done := self._number_of(user, batch)):
@@ -220,9 +247,28 @@ class Transaction:
         number: int | None = None  # whichever is next
         if batch.work is not NO_WORK:
             number = ledger.apply(self._connection, user, batch.work)
-        if batch.changes is not NO_CHANGES:
-            number = self._operate(user, timeline, batch, number)
-        return self._add_event(user, timeline, batch.event, number)
+        if batch.changes is NO_CHANGES:
+            number = self._add_event(user, timeline, batch.event, number)
+        else:
+            number = self._add_operation(user, timeline, batch, number)
+        if batch.labels or batch.notes:
+            attached.apply(self._connection, user, batch, number)
+        return number
+
+    def _add_operation(
+        self, user: int, timeline: int | None, batch: Batch, number: int | None
+    ) -> int:
+        shown: operations.Shown = Counter()
+        number = self._operate(user, timeline, batch, number, shown)
+        self._add_event(user, timeline, batch.event, number)
+        counts.change(self._connection, shown)
+        operations.note(self._connection, "timelines", shown)
+        return number
+
+    def _need_indexes(self) -> None:
+        if not self._has_indexes:
+            schema.add_indexes(self._connection)
+            self._has_indexes = True
 
     def _add_step(self, user: int, batch: Batch) -> int:
         """The shortest way: one look at the task, one new row. Steps are what there is most of."""
@@ -234,7 +280,14 @@ class Transaction:
             self._numbers.append(number)
         return added
 
-    def _operate(self, user: int, timeline: int | None, batch: Batch, number: int | None) -> int:
+    def _operate(
+        self,
+        user: int,
+        timeline: int | None,
+        batch: Batch,
+        number: int | None,
+        shown: operations.Shown,
+    ) -> int:
         """What an operation changes; the number for its event, above all of it."""
         self._rearranges = True
         connection = self._connection
@@ -245,9 +298,9 @@ class Transaction:
         operations.note(connection, "timelines", moved)
         if number is None:
             number = self._next_number()
-        number = operations.add_checkpoints(connection, user, number, operation.checkpoints)
+        number = operations.add_checkpoints(connection, user, number, operation.checkpoints, shown)
         number = operations.add_tombstones(connection, user, number, operation.tombstones)
-        operations.apply(connection, user, operation, number)
+        operations.apply(connection, user, operation, number, shown)
         return number
 
     def _move(self, user: int, batch: Batch, move: Move) -> int:
@@ -257,14 +310,23 @@ class Transaction:
         so only one whose expectation fails has to be looked up.
         """
         expect, become = move
+        event = batch.event
+        saves = isinstance(event, CheckpointRecord) and move is batch.move
+        updated_at = max(become.created_at, event.created_at) if saves else become.created_at
         if expect is None:
-            self._connection.execute(_ADD_TIMELINE, (user, *become))
+            self._connection.execute(_ADD_TIMELINE, (user, *become, saves, updated_at))
             moved = self._connection.changes()
             row = self._timeline(user, become.name)
         else:
             row = self._timeline(user, become.name)
-            self._cursor.execute(_MOVE_TIMELINE, (*become[1:6], row, *expect[1:3]))
+            place = (row, *expect[1:3])
+            if saves:
+                self._cursor.execute(_SAVE_ON_TIMELINE, (*become[1:6], updated_at, *place))
+            else:
+                self._cursor.execute(_MOVE_TIMELINE, (*become[1:6], *place))
             moved = self._connection.changes()
+            if moved and not saves:
+                counts.change(self._connection, {row: 0})  # it may have been made at another time
             if moved and become.title != expect.title:
                 self._cursor.execute(_SET_TITLE, (become.title, row))
         if moved:
@@ -380,7 +442,9 @@ class Transaction:
 
 
 def _only_saves(batch: Batch) -> bool:
-    """Whether a batch adds nothing to the log, the ledger or the tombstones."""
+    """Whether a batch adds nothing but checkpoints: no labels, nothing to log or ledger."""
+    if batch.labels or batch.notes:
+        return False
     if batch.work is not NO_WORK or batch.changes is not NO_CHANGES:
         return False
     return isinstance(batch.event, CheckpointRecord)
