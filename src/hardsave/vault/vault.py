@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hardsave.defaults import MAX_VALUE_BYTES, POLL_SECONDS
 from hardsave.errors import Misuse, NotFound
-from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
+from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores.base import Store
 from hardsave.timeline import names
@@ -427,6 +427,12 @@ class Vault:
                 f"checkpoint {given.id} is not one of this user's; look it up in this vault"
             )
         return record_of(given)
+
+
+def timeline_records(vault: Vault) -> Iterator[TimelineRecord]:
+    """All timelines by name, deleted ones too: what names and titles are read from, ten thousand
+    at a time."""
+    return vault._context.history.timelines(deleted=True)
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":
