@@ -7,16 +7,16 @@ called; here the parts are only put together.
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hardsave.defaults import MAX_VALUE_BYTES, POLL_SECONDS
 from hardsave.errors import Misuse, NotFound
-from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
+from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores.base import Store
 from hardsave.timeline import names
@@ -173,10 +173,32 @@ class Vault:
         names.check_timeline(name)
         return Timeline(self._context, name, self._context.store.timeline(self.user, name))
 
-    def timelines(self) -> Iterator[Timeline]:
-        """All timelines, by name."""
-        for record in self._context.history.timelines():
+    def timelines(self, *, prefix: str = "", after: str | None = None) -> Iterator[Timeline]:
+        """All timelines, by name; with a `prefix` those whose names begin with it, and with `after`
+        those behind that name."""
+        check_asked(prefix=prefix, after=after)
+        for record in self._context.history.timelines(prefix=prefix, after=after):
             yield Timeline(self._context, record.name, record)
+
+    def checkpoints(
+        self, *, labels: Mapping[str, str], limit: int = 50, after: str | None = None
+    ) -> "Page[Checkpoint]":
+        """Checkpoints of all timelines that have these labels, in the order in which they were
+        saved, newest first. `after` is the `next` of the page before."""
+        from hardsave.vault.attached import labelled
+
+        return labelled(self._context, labels, limit, after)
+
+    def put_notes(self, ref: Ref, notes: Mapping[str, Any], *, replace: bool = True) -> None:
+        """Put data beside a checkpoint that is there, each under a key. A key that is there gets
+        the new data, or keeps the old with `replace=False`. All of them are written or none.
+
+        They are read as `checkpoint.notes`, copied and exported with the checkpoint, and gone with
+        it. The history has no trace of them: what belongs to a state is saved in it.
+        """
+        from hardsave.vault.attached import put_notes
+
+        put_notes(self._context, ref, notes, replace=replace)
 
     def sessions(
         self,
@@ -405,6 +427,12 @@ class Vault:
                 f"checkpoint {given.id} is not one of this user's; look it up in this vault"
             )
         return record_of(given)
+
+
+def timeline_records(vault: Vault) -> Iterator[TimelineRecord]:
+    """All timelines by name, deleted ones too: what names and titles are read from, ten thousand
+    at a time."""
+    return vault._context.history.timelines(deleted=True)
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":
