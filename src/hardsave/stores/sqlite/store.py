@@ -66,8 +66,12 @@ class SqliteStore(Queries):
         durability: Durability = "power",
         backup: bool = True,
         compress: Callable[[], bool] = packs.always,
+        read_only: bool = False,
     ) -> None:
+        """With `read_only` no file is made, locked or written, and one that is missing is
+        `NotFound`."""
         self.path = real_path(path)
+        self._only_reads = read_only
         self._compress = compress
         self._durability = durability
         self._has_backup = backup
@@ -101,6 +105,7 @@ class SqliteStore(Queries):
                 self._mark,
                 self._presence,
                 is_open_here=open_stores.has(self.path),
+                only_reads=self._only_reads,
             )
             self._read_only = prepared if isinstance(prepared, ReadOnlyFile) else None
             self._writer = self._begin_writing(prepared)
@@ -145,6 +150,7 @@ class SqliteStore(Queries):
     def _make_way(self, *, to_write: bool = False) -> None:
         """What was opened on a full disk is opened anew once that may help."""
         opened = self._read_only
+        to_write = to_write and not self._only_reads
         if opened is not None and (to_write or opened.has_moved()):
             self._gate.hold()
             try:
@@ -203,7 +209,7 @@ class SqliteStore(Queries):
         with self._reading() as connection:
             number = self._user(user, connection)
         try:
-            return backup_file.rescue(self.path, number, set(hashes))
+            return backup_file.rescue(self.path, number, set(hashes), only_reads=self._only_reads)
         except Corrupt:
             log(__name__).exception("the backup of %s cannot be read", self.path)
             return {}
@@ -323,10 +329,12 @@ class SqliteStore(Queries):
                 self._copier.trim()
 
     def local(self, what: str) -> str | None:
-        return f"{self.path}-{what}"
+        return None if self._only_reads else f"{self.path}-{what}"
 
     def once(self, name: str) -> contextlib.AbstractContextManager[Turn | None]:
         self._gate.check()
+        if self._only_reads:
+            return contextlib.nullcontext()
         return file_turn(f"{self.path}-{name}")
 
     is_shared = False
@@ -402,15 +410,18 @@ class SqliteStore(Queries):
                     for row in connection.execute("PRAGMA integrity_check")
                     if row[0] != "ok"
                 ]
-                if faults:
+                if faults and not self._only_reads:
                     suspect(self.path)
                 faults += [
                     f"row {row[1]} of {row[0]} refers to a row of {row[2]} that is missing"
                     for row in connection.execute("PRAGMA foreign_key_check")
                 ]
-                return faults + index_faults(connection) + backup_faults(self.path)
+                return faults + index_faults(connection) + self._backup_faults()
         except Corrupt as error:
-            return [str(error), *backup_faults(self.path)]
+            return [str(error), *self._backup_faults()]
+
+    def _backup_faults(self) -> list[str]:
+        return backup_faults(self.path, only_reads=self._only_reads)
 
     def repair(self) -> Report:
         from hardsave.stores.sqlite.salvage.repair import repair  # only whoever needs it loads it
@@ -459,7 +470,7 @@ class SqliteStore(Queries):
         """Whoever opens the store next takes over, if it is damaged indeed."""
         if isinstance(error, apsw.Error):
             error = translated(error, self.path)
-        if isinstance(error, Corrupt):
+        if isinstance(error, Corrupt) and not self._only_reads:
             suspect(self.path)
 
     @contextlib.contextmanager
