@@ -12,6 +12,7 @@ folder to open the same store a second time; a store that is gone with its proce
 
 writing    all or nothing, repeats, numbers, what a batch may expect
 reading    every read, its order, its filters, its pages
+listing    timelines by their last update, counts, branches, ancestors
 users      nobody sees what is somebody else's
 threads    many writers at once
 operating  hide, show, drop, replace, move several timelines, import
@@ -29,6 +30,7 @@ import pytest
 from hardsave.stores.base import Store
 from hardsave.testing.collecting import Collecting
 from hardsave.testing.lasting import Lasting
+from hardsave.testing.listing import Listing
 from hardsave.testing.operating import Operating
 from hardsave.testing.queueing import Queueing
 from hardsave.testing.reading import Reading
@@ -39,7 +41,7 @@ from hardsave.testing.writing import Writing
 
 
 class StoreContract(
-    Writing, Reading, Operating, Collecting, Working, Queueing, Users, Threads, Lasting
+    Writing, Reading, Listing, Operating, Collecting, Working, Queueing, Users, Threads, Lasting
 ):
     """Subclass it as `Test…`, and define `open_store`."""
 

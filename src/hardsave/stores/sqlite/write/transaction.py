@@ -12,7 +12,7 @@ import apsw
 
 from hardsave.errors import Conflict, Corrupt, HardsaveError
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, EntryRecord, LogRecord, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, EntryRecord, Id, LogRecord, TimelineRecord
 from hardsave.stores.base import (
     NO_CHANGES,
     Batch,
@@ -31,6 +31,15 @@ from hardsave.tuples import NamedTuple
 
 MAX_TIMELINES = 10_000  # whose rows are kept in mind
 
+
+class _Recognised(Exception):
+    """The event of a batch is stored already, under this number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 # Errors that end the whole transaction, whichever item met them first.
 _FATAL = (
     apsw.FullError,
@@ -42,7 +51,7 @@ _FATAL = (
     apsw.BusyError,
 )
 # What a value can raise that SQLite does not take: one caller's, and no other's business.
-_OF_ONE = (HardsaveError, apsw.Error, ValueError, TypeError, OverflowError)
+_OF_ONE = (_Recognised, HardsaveError, apsw.Error, ValueError, TypeError, OverflowError)
 _DONE = -1  # in the place of a timeline's row: the batch was committed before
 
 _ADD_LOG = """
@@ -131,7 +140,7 @@ class Transaction:
         """
         self._refresh()
         if len(self.items) == 1:
-            self.answers = [self._apply(self.items[0])]
+            self.answers = [self._apply_the_only_one(self.items[0])]
             return
         self.answers = [0] * len(self.items)
         for at in sorted(range(len(self.items)), key=lambda at: callable(self.items[at])):
@@ -178,6 +187,29 @@ class Transaction:
         self._index.refresh(self._connection, user)
         self._standing.users.add(user)
 
+    def _apply_the_only_one(self, item: Item) -> int:
+        """The only one: it needs no savepoint. What a batch that is recognised late has written
+        goes with the transaction, and an empty one takes its place."""
+        try:
+            return self._apply(item)
+        except _Recognised as known:
+            self._connection.execute("ROLLBACK; BEGIN IMMEDIATE")
+            self._take_back({}, {}, 0, 0, self._known.has_indexes)
+            return known.number
+
+    def _take_back(
+        self,
+        users: dict[str | None, int],
+        timelines: dict[tuple[int, str], int],
+        made: int,
+        given: int,
+        has_indexes: bool,
+    ) -> None:
+        """Forget what was learned of rows that are not there."""
+        self._standing.forget()
+        self._users, self._timelines, self._has_indexes = users, timelines, has_indexes
+        del self._made[made:], self._numbers[given:]
+
     def _apply_alone(self, item: Item) -> int | Exception:
         """One of several: what goes wrong with it does not touch the others."""
         connection = self._connection
@@ -190,9 +222,9 @@ class Transaction:
             if isinstance(error, _FATAL) or not connection.in_transaction:
                 raise
             connection.execute("ROLLBACK TO item; RELEASE item")
-            self._standing.forget()
-            self._users, self._timelines, self._has_indexes = users, timelines, has_indexes
-            del self._made[made:], self._numbers[given:]
+            self._take_back(users, timelines, made, given, has_indexes)
+            if isinstance(error, _Recognised):
+                return error.number
             if isinstance(error, apsw.Error):
                 return translated(error, connection.filename)
             return error
@@ -310,12 +342,14 @@ class Transaction:
     def _number_of(self, user: int, batch: Batch) -> int:
         if isinstance(batch.event, EntryRecord):
             return ledger.number_of(self._connection, user, batch.event)
-        table = "log" if isinstance(batch.event, LogRecord) else "checkpoints"
-        found = self._one(
-            f"SELECT number FROM {table} WHERE user = ? AND id = ?",  # noqa: S608 # one of two names
-            (user, batch.event.id),
-        )
-        return int(found or 0)
+        if isinstance(batch.event, CheckpointRecord):
+            return self._number_of_checkpoint(user, batch.event.id)
+        sql = "SELECT number FROM log WHERE user = ? AND id = ?"
+        return int(self._one(sql, (user, batch.event.id)) or 0)
+
+    def _number_of_checkpoint(self, user: int, id: Id) -> int:
+        sql = "SELECT number FROM checkpoints WHERE user = ? AND id = ?"
+        return int(self._one(sql, (user, id)) or 0)
 
     def _timeline(self, user: int, name: str) -> int:
         """The row of a timeline; 0 if there is none."""
@@ -394,7 +428,14 @@ class Transaction:
             raise Corrupt(f"timeline {event.timeline!r} of a checkpoint does not exist")
         else:
             values = (number, user, event.id, timeline, *event[3:-1])
-            self._cursor.execute(operations.ADD_CHECKPOINT, values)
+            try:
+                self._cursor.execute(operations.ADD_CHECKPOINT, values)
+            except apsw.ConstraintError:
+                # A save that moves its timeline on as it expects is not looked up before: an id
+                # that was used elsewhere, or comes again after the timeline moved, is met here.
+                if done := self._number_of_checkpoint(user, event.id):
+                    raise _Recognised(done) from None
+                raise
         self._numbers.append(number)
         return number
 
