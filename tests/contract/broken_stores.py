@@ -7,7 +7,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     OwnerRecord,
     TaskRecord,
     TimelineRecord,
@@ -32,11 +35,13 @@ from hardsave.stores.base import (
     Store,
     TimelineQuery,
     TimelineRow,
+    Turn,
     position,
 )
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.memory.tenant import moves_of
+from hardsave.stores.memory.turns import MemoryTurns
 from hardsave.testing import StoreContract
 from hardsave.testing.batches import but
 
@@ -164,6 +169,38 @@ class CountsSavesAloneAsTheLatest(MemoryStore):
         return saved[-1].number if saved else 0
 
 
+class ShowsCommitsLate(MemoryStore):
+    """Gives numbers out before it writes: a lower one can come to light after a higher one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._late: dict[int, float] = {}
+
+    def commit(self, batch: Batch) -> int:
+        number = super().commit(batch)
+        if number % 3 == 0:
+            self._late.setdefault(number, time.monotonic() + 0.005)
+        return number
+
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        rows = super().saved(user, after, limit)
+        return [row for row in rows if time.monotonic() >= self._late.get(row.number, 0)]
+
+
+class TakesALeaseOnce(MemoryStore):
+    def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
+        if is_new and owner in self.owners(user):
+            return False
+        return super().hold(user, owner, is_new=is_new)
+
+
+class TakesEveryTurn(MemoryStore):
+    """Its turns are written down, and never looked at."""
+
+    def once(self, name: str) -> AbstractContextManager[Turn | None]:
+        return MemoryTurns().take(name)
+
+
 class ShowsTheHeadTooEarly(MemoryStore):
     """Moves the timeline, and writes the checkpoint a moment later."""
 
@@ -212,6 +249,17 @@ class ShowsTheLogToEverybody(MemoryStore):
         return sorted(entries, key=lambda entry: entry.number)[:limit]
 
 
+class ShowsALogEntryToEverybody(MemoryStore):
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        found = (super(ShowsALogEntryToEverybody, self).log_entry(x, id) for x in self._tenants)
+        return next((each for each in found if each is not None), None)
+
+
+class FindsNoLogEntry(MemoryStore):
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        return None
+
+
 class ShowsCheckpointsToEverybody(MemoryStore):
     def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
         for one in [user, *self._tenants]:
@@ -222,7 +270,13 @@ class ShowsCheckpointsToEverybody(MemoryStore):
 
 class TakesNoneForEverybody(MemoryStore):
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         rows = super().timelines(user, after, limit, deleted=deleted)
         if user is None:
@@ -335,7 +389,13 @@ class PagesByOffset(MemoryStore):
         self._offsets: dict[str | None, int] = {}
 
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         offset = self._offsets.get(after, 0)
         page = super().timelines(user, None, 10_000, deleted=deleted)[offset : offset + limit]
@@ -385,7 +445,13 @@ class SinceExcludesItsMoment(MemoryStore):
 
 class SortsNamesWithoutCase(MemoryStore):
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         rows = super().timelines(user, after, limit, deleted=deleted)
         return sorted(rows, key=lambda row: row.name.lower())
@@ -395,6 +461,93 @@ class ForgetsOddObjects(MemoryStore):
     def commit(self, batch: Batch) -> int:
         kept = {address: data for address, data in batch.objects.items() if address[0] % 7}
         return super().commit(but(batch, objects=kept))
+
+
+# Labels and notes
+
+
+class FindsAnyOfTheLabels(MemoryStore):
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        every = super().checkpoints(user, but(query, labels=(), limit=10_000))
+        labels = self.labels(user, [row.id for row in every])
+        found = [row for row in every if set(query.labels) & set(labels.get(row.id, ()))]
+        return (found if query.labels else every)[: query.limit]
+
+
+class FiltersLabelsAfterTheLimit(MemoryStore):
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        rows = super().checkpoints(user, but(query, labels=()))
+        return [row for row in rows if self._tenant(user).has_all(row.id, query.labels)]
+
+
+class FindsWhatWasHidden(MemoryStore):
+    def labelled(
+        self, user: str | None, labels: Labels, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        tenant = self._tenant(user)
+        found = [row for row in tenant.checkpoints.values() if tenant.has_all(row.id, labels)]
+        return sorted(found, reverse=True)[:limit]
+
+
+class KeepsTheLabelsOfBefore(MemoryStore):
+    """As an index would that is only ever added to."""
+
+    def commit(self, batch: Batch) -> int:
+        before = self._tenant(batch.user).labels
+        kept = {id: (*before.get(id, ()), *labels) for id, labels in batch.labels.items()}
+        return super().commit(but(batch, labels=kept))
+
+
+class LeavesLabelsToTheNextCommit(MemoryStore):
+    """Labels are not part of the batch: one that is refused leaves them behind."""
+
+    def commit(self, batch: Batch) -> int:
+        self._tenant(batch.user).labels.update(batch.labels)
+        return super().commit(batch)
+
+
+class KeepsNotesOfWhatIsDropped(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        tenant = self._tenant(batch.user)
+        notes = {id: dict(each) for id, each in tenant.notes.items()}
+        number = super().commit(batch)
+        tenant.notes.update(notes)
+        return number
+
+
+class ListsNotesByKey(MemoryStore):
+    def notes(self, user: str | None, ids: Collection[Id]) -> dict[Id, list[Note]]:
+        return {id: sorted(notes) for id, notes in super().notes(user, ids).items()}
+
+
+class ReplacesNotesAlways(MemoryStore):
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        super().put_notes(user, id, notes)
+
+
+class TakesNotesOfNothing(MemoryStore):
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        self._tenant(user).put_notes(id, notes, replace=replace)
+
+
+class TakesTheBeginningForAPattern(MemoryStore):
+    """As a LIKE does, in which case does not count."""
+
+    def timelines(
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
+    ) -> list[TimelineRecord]:
+        rows = super().timelines(user, after, 10_000, deleted=deleted)
+        return [row for row in rows if row.name.lower().startswith(prefix.lower())][:limit]
 
 
 # Operating

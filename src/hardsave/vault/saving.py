@@ -207,6 +207,9 @@ class Saving:
         place = (self._name, record.id, record.seq, created_at, origin, False, title)
         become = filled(TimelineRecord, place)
         batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
+        if request.attached is not None:
+            labels, notes = request.attached
+            batch = batch._replace(labels={record.id: labels}, notes={record.id: notes})
         if work is not None:
             batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
         return SavePlan(batch, record, become, memory, told)

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -11,10 +11,7 @@ import apsw
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import (
-    Id,
-    OwnerRecord,
-)
+from hardsave.objects.records import Id, Note, OwnerRecord
 from hardsave.stores.base import (
     Batch,
     Collected,
@@ -55,6 +52,7 @@ from hardsave.stores.sqlite.read.queries import Queries
 from hardsave.stores.sqlite.salvage.structure_check import backup_faults, index_faults
 from hardsave.stores.sqlite.write import pins, put_ahead
 from hardsave.stores.sqlite.write.put_ahead import PutAhead
+from hardsave.stores.sqlite.write.transaction import PutNotes
 from hardsave.stores.sqlite.write.writer import Refusing, Writer
 
 
@@ -224,6 +222,15 @@ class SqliteStore(Queries):
             if found is not None:
                 yield found.objects
 
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        with self._writing() as writer:
+            writer.put_notes(PutNotes(user, id, notes, replace))
+            if self._copier is not None:
+                self._copier.is_owed = True
+                self._copier.saw()
+
     # The ledger
 
     def moment(self) -> Moment:
@@ -245,7 +252,7 @@ class SqliteStore(Queries):
     ) -> None:
         held = pins.ours(pin)
         self._note_ahead(user, held, objects)
-        pinned = pins.Pin(held, pins.until(seconds))
+        pinned = pins.lasting(held, self.moment(), seconds)
         with self._writing() as writer:
             self._pins.add(held)
             try:
@@ -276,7 +283,8 @@ class SqliteStore(Queries):
         if given_up is not None and put is not None and put.is_all:
             from hardsave.stores.sqlite.gc.discard import Discard  # few saves are given up
 
-            self._housekeeper.discard(Discard(self._user(user), held, put, given_up))
+            number, forget = self._user(user), self._forget_pins
+            self._housekeeper.discard(Discard(number, held, put, given_up, forget))
         else:
             with self._writing() as writer:
                 writer.apply(lambda connection: pins.give_back(connection, held))
@@ -291,8 +299,8 @@ class SqliteStore(Queries):
         self._housekeeper.compact()
 
     def _forget_pins(self, connection: apsw.Connection) -> None:
-        """Of those who are gone. Runs as a change, that is under the writer's lock."""
-        pins.forget_the_dead(connection)
+        """Of processes that are gone. Runs as a change, that is under the writer's lock."""
+        pins.forget_the_dead(connection, self.moment())
         if self._presence.is_alone():
             pins.forget_all_but(connection, self._pins)
 

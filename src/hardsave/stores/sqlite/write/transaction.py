@@ -12,7 +12,13 @@ import apsw
 
 from hardsave.errors import Conflict, Corrupt, HardsaveError
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, EntryRecord, Id, LogRecord, TimelineRecord
+from hardsave.objects.records import (
+    CheckpointRecord,
+    EntryRecord,
+    Id,
+    LogRecord,
+    Note,
+)
 from hardsave.stores.base import (
     NO_CHANGES,
     Batch,
@@ -21,10 +27,10 @@ from hardsave.stores.base import (
     conflict_message,
 )
 from hardsave.stores.ledger import NO_WORK
-from hardsave.stores.sqlite import counts, ledger, packs, schema
+from hardsave.stores.sqlite import attached, counts, ledger, packs, schema
 from hardsave.stores.sqlite.connection import translated
 from hardsave.stores.sqlite.read.object_index import ObjectIndex, bounds
-from hardsave.stores.sqlite.write import operations, pins
+from hardsave.stores.sqlite.write import needs, operations, pins, timeline_rows
 from hardsave.stores.sqlite.write.pins import Pin
 from hardsave.stores.sqlite.write.writer_cache import Standing, WriterCache
 from hardsave.tuples import NamedTuple
@@ -64,22 +70,6 @@ _LAST_PACK = """
                coalesce((SELECT max(id) FROM packs WHERE id > ?1 AND id < ?2), 0))
 """
 _ADD_PACK = "INSERT INTO packs (id, size, directory, body) VALUES (?, ?, ?, ?)"
-_ADD_TIMELINE = """
-    INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted, title,
-                           saved, updated_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
-"""
-_TIMELINE_ID = "SELECT id FROM timelines WHERE user = ? AND name = ?"
-_MOVE_TIMELINE = """
-    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?
-    WHERE id = ? AND head IS ? AND last_seq = ?
-"""
-_SAVE_ON_TIMELINE = """
-    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?,
-        updated_at = ?, saved = saved + 1
-    WHERE id = ? AND head IS ? AND last_seq = ?
-"""
-_SET_TITLE = "UPDATE timelines SET title = ? WHERE id = ?"
 
 
 class Write(NamedTuple):
@@ -102,8 +92,17 @@ class Put(NamedTuple):
     pin: Pin
 
 
+class PutNotes(NamedTuple):
+    """Notes for a checkpoint that is there."""
+
+    user: str | None
+    id: Id
+    notes: Sequence[Note]
+    replace: bool
+
+
 Change = Callable[[apsw.Connection], None]  # of the store's own
-Item = Write | Put | Change
+Item = Write | Put | PutNotes | Change
 
 
 class Transaction:
@@ -175,7 +174,9 @@ class Transaction:
         standing.version = -1
         self._standing = standing
         for item in self.items:
-            if isinstance(item, Put) or (isinstance(item, Write) and _relies_on_packs(item.batch)):
+            if isinstance(item, Put) or (
+                isinstance(item, Write) and needs.relies_on_packs(item.batch)
+            ):
                 self._learn_packs(item.user)
 
     def _learn_packs(self, name: str | None) -> None:
@@ -236,6 +237,11 @@ class Transaction:
             return self._write(item.batch, item.packs)
         if isinstance(item, Put):
             return self._put(item)
+        if isinstance(item, PutNotes):
+            user = self._user(item.user)
+            self._need_indexes()
+            attached.put_notes(self._connection, user, item.id, item.notes, replace=item.replace)
+            return 0
         self._rearranges = True
         item(self._connection)
         return 0
@@ -244,12 +250,11 @@ class Transaction:
         user = self._known.users.get(batch.user)
         if user is None:
             user = self._user(batch.user)
-        if not self._has_indexes and not _only_saves(batch):
-            schema.add_indexes(self._connection)
-            self._has_indexes = True
+        if not self._has_indexes and not needs.only_saves(batch):
+            self._need_indexes()
         if ledger.is_step(batch):
             return self._add_step(user, batch)
-        if not _moves_on(batch) and (done := self._number_of(user, batch)):
+        if not needs.moves_on(batch) and (done := self._number_of(user, batch)):
             return done
         timeline = self._move(user, batch, batch.move) if batch.move is not None else None
         if timeline == _DONE:
@@ -260,13 +265,27 @@ class Transaction:
         if batch.work is not NO_WORK:
             number = ledger.apply(self._connection, user, batch.work)
         if batch.changes is NO_CHANGES:
-            return self._add_event(user, timeline, batch.event, number)
+            number = self._add_event(user, timeline, batch.event, number)
+        else:
+            number = self._add_operation(user, timeline, batch, number)
+        if batch.labels or batch.notes:
+            attached.apply(self._connection, user, batch, number)
+        return number
+
+    def _add_operation(
+        self, user: int, timeline: int | None, batch: Batch, number: int | None
+    ) -> int:
         shown: operations.Shown = Counter()
         number = self._operate(user, timeline, batch, number, shown)
         self._add_event(user, timeline, batch.event, number)
         counts.change(self._connection, shown)
         operations.note(self._connection, "timelines", shown)
         return number
+
+    def _need_indexes(self) -> None:
+        if not self._has_indexes:
+            schema.add_indexes(self._connection)
+            self._has_indexes = True
 
     def _add_step(self, user: int, batch: Batch) -> int:
         """The shortest way: one look at the task, one new row. Steps are what there is most of."""
@@ -307,37 +326,15 @@ class Transaction:
         A batch that was committed before has moved its timeline away from what it expects,
         so only one whose expectation fails has to be looked up.
         """
-        expect, become = move
-        event = batch.event
-        saves = isinstance(event, CheckpointRecord) and move is batch.move
-        updated_at = max(become.created_at, event.created_at) if saves else become.created_at
-        if expect is None:
-            self._connection.execute(_ADD_TIMELINE, (user, *become, saves, updated_at))
-            moved = self._connection.changes()
-            row = self._timeline(user, become.name)
-        else:
-            row = self._timeline(user, become.name)
-            place = (row, *expect[1:3])
-            if saves:
-                self._cursor.execute(_SAVE_ON_TIMELINE, (*become[1:6], updated_at, *place))
-            else:
-                self._cursor.execute(_MOVE_TIMELINE, (*become[1:6], *place))
-            moved = self._connection.changes()
-            if moved and not saves:
-                counts.change(self._connection, {row: 0})  # it may have been made at another time
-            if moved and become.title != expect.title:
-                self._cursor.execute(_SET_TITLE, (become.title, row))
-        if moved:
+        name, expect = move.become.name, move.expect
+        is_new = expect is None and timeline_rows.add(self._cursor, user, batch, move)
+        row = self._timeline(user, name)
+        if is_new or (expect and timeline_rows.move(self._cursor, row, batch, move, expect)):
             return row
         if self._number_of(user, batch):
             return _DONE
-        standing = self._connection.execute(
-            "SELECT name, head, last_seq, created_at, origin FROM timelines "
-            "WHERE user = ? AND name = ?",
-            (user, become.name),
-        ).fetchone()
-        known = None if standing is None else TimelineRecord(*standing)
-        raise Conflict(conflict_message(become.name, known, expect))
+        standing = timeline_rows.standing(self._connection, row)
+        raise Conflict(conflict_message(name, standing, expect))
 
     def _number_of(self, user: int, batch: Batch) -> int:
         if isinstance(batch.event, EntryRecord):
@@ -356,7 +353,7 @@ class Transaction:
         known = self._known.timelines.get((user, name))
         if known is not None:
             return known
-        found = int(self._one(_TIMELINE_ID, (user, name)) or 0)
+        found = int(self._one(timeline_rows.ID, (user, name)) or 0)
         if found:
             self._timelines[user, name] = found
         return found
@@ -446,26 +443,3 @@ class Transaction:
 
     def _one(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self._connection.execute(sql, values).get
-
-
-def _only_saves(batch: Batch) -> bool:
-    """Whether a batch adds nothing to the log, the ledger or the tombstones."""
-    if batch.work is not NO_WORK or batch.changes is not NO_CHANGES:
-        return False
-    return isinstance(batch.event, CheckpointRecord)
-
-
-def _relies_on_packs(batch: Batch) -> bool:
-    return bool(batch.objects or batch.requires)
-
-
-def _moves_on(batch: Batch) -> bool:
-    """Whether committing the batch makes its own expectation false for good.
-
-    A checkpoint raises the last number, which never falls again; what is only logged may
-    move a head away and be followed by a move back.
-    """
-    move = batch.move
-    if move is None or isinstance(batch.event, LogRecord):
-        return False
-    return move.expect is None or move.expect[1:3] != move.become[1:3]
