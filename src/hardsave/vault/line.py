@@ -158,7 +158,7 @@ class Timeline:
         if own is None:
             return self._made(request, workspace)
         if own.made is not None and workspace is None:
-            return Checkpoint(own.made, self._context.objects, self._context.user)
+            return self._checkpoint(own.made)
         if own.made is not None:  # the state is there; the files may be newer
             return self._made(request._replace(form="carried", expect=ANY_HEAD), workspace)
         try:
@@ -209,12 +209,17 @@ class Timeline:
             record = self._saved(request, workspace)
             if request.form in ("whole", "parts"):
                 self._context.look(self._name)
-            checkpoint = Checkpoint(record, self._context.objects, self._context.user)
+            checkpoint = self._checkpoint(record)
             self._context.events.tell("checkpoint_saved", checkpoint)
         except BaseException:  # Ctrl-C may strike after the commit, as in one who is told of it
             doubt(self, request.about.id)
             raise
         return checkpoint
+
+    def _checkpoint(self, record: CheckpointRecord) -> Checkpoint:
+        """One that the caller has made: to see it is no look at the timeline."""
+        context = self._context
+        return Checkpoint(record, context.objects, context.user, context.places)
 
     def _saved(self, request: SaveRequest, workspace: Directory | None) -> CheckpointRecord:
         try:

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, Union
 
 from hardsave.defaults import MAX_METADATA_BYTES
-from hardsave.errors import Conflict, Corrupt, LeaseLost, Misuse
+from hardsave.errors import Conflict, Corrupt, LeaseLost, Misuse, WorkspaceTaken
 from hardsave.logs import log
 from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
@@ -22,7 +22,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, filled
 from hardsave.objects.view import plain, view
-from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
+from hardsave.stores.base import Batch, Move, ObjectsGone, WorkspaceMove, conflict_message, position
 from hardsave.stores.ledger import Fence, Work
 from hardsave.tasks import current
 from hardsave.timeline import names
@@ -217,6 +217,8 @@ class Saving:
     ) -> int:
         """Whether a plan that could not be committed is to be made anew, on which head, and how
         often objects were gone by now; else the error is raised."""
+        if isinstance(error, WorkspaceTaken):
+            raise error
         if isinstance(error, LeaseLost):
             work = current.work(self._context.store, self._context.user)
             if work is not None:
@@ -257,10 +259,12 @@ class Saving:
         summary, told = self._summary(request, base, memory, out, heard, files)
         record = self._record(request.about, base, root, summary)
         fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
+        where: tuple[WorkspaceMove, ...] = ()
         if files is not None:
             record = record._replace(snapshot=files.address, workspace=files.workspace)
             fresh = {**fresh, **files.objects}
             requires = (requires | files.requires) - fresh.keys()
+            where = (files.where,)
         if isinstance(memory, Growth) and self._grown_on is not None:
             requires.add(self._grown_on)  # a text may have been purged from the head
         work = self._work()
@@ -275,6 +279,8 @@ class Saving:
         place = (self._name, record.id, record.seq, created_at, origin, False, title)
         become = filled(TimelineRecord, place)
         batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
+        if where:
+            batch = batch._replace(workspaces=where)
         if work is not None:
             batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
         return SavePlan(batch, record, become, memory, told)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from hardsave.errors import Misuse
+from hardsave.objects.records import WorkspaceRecord
 from hardsave.page import Page
 from hardsave.record import Record
 from hardsave.stores.base import TimelineQuery, TimelineRow
@@ -46,10 +47,13 @@ def sessions(
     query = TimelineQuery(
         limit=limit + 1,  # one more, to know whether another page follows
         after=_place(after),
-        workspace=None if workspace is None else _real(workspace),
         deleted=deleted,
     )
-    rows = context.store.recent_timelines(context.user, query)
+    rows: list[TimelineRow] = []
+    if workspace is None:
+        rows = context.store.recent_timelines(context.user, query)
+    elif (found := _found(context, workspace)) is not None:
+        rows = context.store.recent_timelines(context.user, query._replace(workspace=found.id))
     shown = rows[:limit]
     more = len(rows) > limit
     following = f"{shown[-1].updated_at}:{shown[-1].line.name}" if more else None
@@ -60,9 +64,10 @@ def moments(
     context: Context, workspace: Directory, limit: int, after: str | None
 ) -> Page[Checkpoint]:
     check_limit(limit)
-    rows = context.store.captured(
-        context.user, _real(workspace), cursor(after), limit + 1, hidden=False
-    )
+    before, found = cursor(after), _found(context, workspace)
+    if found is None:
+        return Page([], None)
+    rows = context.store.captured(context.user, found.id, before, limit + 1, hidden=False)
     following = str(rows[limit - 1].number) if len(rows) > limit else None
     return Page([context.checkpoint(row) for row in rows[:limit]], following)
 
@@ -81,9 +86,9 @@ def _session(context: Context, row: TimelineRow) -> Session[Checkpoint]:
     )
 
 
-def _real(workspace: Directory) -> bytes:
-    """As rows have it. It need not be there any more."""
-    return os.path.realpath(encoded(workspace, "the workspace"))
+def _found(context: Context, workspace: Directory) -> WorkspaceRecord | None:
+    """The workspace that a directory of this host is. It need not be there any more."""
+    return context.places.find(os.path.realpath(encoded(workspace, "the workspace")))
 
 
 def _moment(at: int) -> datetime:
