@@ -21,8 +21,8 @@ from bench.machine import check
 from bench.report import Row, at_most
 from bench.setting import Setting
 from bench.stopwatch import in_turns, median
-from hardsave.stores.sqlite import backup
-from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.backup import backup_file
+from hardsave.stores.sqlite.open.commit_mark import CommitMark
 
 WARM_SECONDS = 1.0  # two passes of the backup: from then on it costs the same all the time
 LOOK_SECONDS = 0.01
@@ -36,7 +36,7 @@ LOAD = (
 
 def cost(setting: Setting) -> list[Row]:
     seconds = setting.choose(3, 1)
-    paths = [setting.place / f"{name}-backup.db" for name in ("with", "without")]
+    paths = [setting.place / f"{name}-backup_file.db" for name in ("with", "without")]
     with ExitStack() as stack:
         watch = stack.enter_context(_watched(paths[0]))
         fed = stack.enter_context(_appender(paths[0]))
@@ -47,7 +47,7 @@ def cost(setting: Setting) -> list[Row]:
             setting.choose(5, 1), lambda: fed.rate(seconds), lambda: bare.rate(seconds)
         )
     _check_copied(paths[0])
-    check(not Path(backup.path_of(str(paths[1]))).exists(), "there is a second backup")
+    check(not Path(backup_file.path_of(str(paths[1]))).exists(), "there is a second backup")
     return [
         _rates(with_it, without, LOAD.format(seconds)),
         report.growth(
@@ -105,7 +105,7 @@ def _memory(fed: list[int], bare: list[int]) -> Row:
 
 
 def _check_copied(path: Path) -> None:
-    mark, copied = Mark(f"{path}-mark").read(), backup.peek(str(path))
+    mark, copied = CommitMark(f"{path}-mark").read(), backup_file.peek(str(path))
     check(mark is not None and copied is not None, "there is no backup")
     assert mark is not None
     assert copied is not None
@@ -145,7 +145,7 @@ class Watch:
     def __init__(self, path: Path) -> None:
         self.lags: list[float] = []  # while the store is ahead
         self._store = str(path)
-        self._mark = Mark(f"{path}-mark")
+        self._mark = CommitMark(f"{path}-mark")
         self._connection: apsw.Connection | None = None
         self._inode = 0
         self._looked_at = time.monotonic()
@@ -164,13 +164,13 @@ class Watch:
     def _held(self) -> int:
         """The last commit that the backup holds; a backup may be replaced by another file."""
         try:
-            inode = Path(backup.path_of(self._store)).stat().st_ino
+            inode = Path(backup_file.path_of(self._store)).stat().st_ino
         except FileNotFoundError:
             return 0
         if self._connection is None or inode != self._inode:
             self.close()
-            self._connection, self._inode = backup.look(self._store), inode
-        return 0 if self._connection is None else backup.copied(self._connection).number
+            self._connection, self._inode = backup_file.look(self._store), inode
+        return 0 if self._connection is None else backup_file.copied(self._connection).number
 
     def close(self) -> None:
         if self._connection is not None:

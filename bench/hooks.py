@@ -29,7 +29,7 @@ from bench.stopwatch import in_turns, median, timed
 from bench.trees import Tree
 from hardsave.agents import install
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
-from hardsave.stores.sqlite import daemon_lock
+from hardsave.stores.local import daemon_lock
 
 CALLS = 20
 WARM = 2  # calls before those that count

@@ -22,7 +22,7 @@ from hardsave.defaults import MAX_VALUE_BYTES
 from hardsave.objects.builder import Builder
 from hardsave.objects.codec import Codec
 from hardsave.objects.shadow import Shadow
-from hardsave.stores.sqlite.merge import FEW_PACKS
+from hardsave.stores.sqlite.gc.merge import FEW_PACKS
 
 
 def floors(setting: Setting) -> list[Row]:

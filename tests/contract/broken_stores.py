@@ -33,8 +33,8 @@ from hardsave.stores.base import (
     TimelineRow,
 )
 from hardsave.stores.ledger import TaskQuery
-from hardsave.stores.memory import MemoryStore
-from hardsave.stores.memory_tenant import moves_of
+from hardsave.stores.memory.store import MemoryStore
+from hardsave.stores.memory.tenant import moves_of
 from hardsave.testing import StoreContract
 from hardsave.testing.batches import but
 

@@ -4,8 +4,8 @@ import pytest
 
 from hardsave.errors import Misuse
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
-from hardsave.stores.memory_tenant import Tenant
+from hardsave.stores.memory.store import MemoryStore
+from hardsave.stores.memory.tenant import Tenant
 from hardsave.testing import StoreContract
 from hardsave.testing.batches import an_entry
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import hardsave
-from hardsave.stores.sqlite.reserve import SUFFIX
+from hardsave.stores.sqlite.write.disk_reserve import SUFFIX
 
 DISK = "size=160m"
 MIB = 1 << 20

@@ -11,22 +11,24 @@ from unittest import mock
 
 import apsw
 
-from hardsave.stores.sqlite import connection, merge, opening, schema
-from hardsave.stores.sqlite.index import add_rows
-from hardsave.stores.sqlite.mark import Mark
-from hardsave.stores.sqlite.round import Item, Round
-from hardsave.stores.sqlite.writer import Writer
+from hardsave.stores.sqlite import connection, schema
+from hardsave.stores.sqlite.gc import merge
+from hardsave.stores.sqlite.open import prepare
+from hardsave.stores.sqlite.open.commit_mark import CommitMark
+from hardsave.stores.sqlite.read.object_index import add_rows
+from hardsave.stores.sqlite.write.transaction import Item, Transaction
+from hardsave.stores.sqlite.write.writer import Writer
 from hardsave.vault import purge
 
 
 def answer_before_commit() -> None:
     """A save returns, and its transaction is committed with the next one."""
 
-    def transact(self: Writer, items: Sequence[Item]) -> Round:
+    def transact(self: Writer, items: Sequence[Item]) -> Transaction:
         if self._connection.in_transaction:
             self._connection.execute("COMMIT")
         self._connection.execute("BEGIN IMMEDIATE")
-        work = Round(items, self._cursor, self._index, self._known)
+        work = Transaction(items, self._cursor, self._index, self._known)
         work.run()
         return work
 
@@ -36,9 +38,9 @@ def answer_before_commit() -> None:
 def failure_not_heeded() -> None:
     """A commit that the disk has refused is taken for one that stands."""
 
-    def transact(self: Writer, items: Sequence[Item]) -> Round:
+    def transact(self: Writer, items: Sequence[Item]) -> Transaction:
         self._connection.execute("BEGIN IMMEDIATE")
-        work = Round(items, self._cursor, self._index, self._known)
+        work = Transaction(items, self._cursor, self._index, self._known)
         work.run()
         with contextlib.suppress(apsw.Error):
             self._connection.execute("COMMIT")
@@ -65,7 +67,7 @@ def mark_before_commit() -> None:
     """The mark counts a commit that may never be."""
     transact = Writer._transact
 
-    def transact_marked(self: Writer, items: Sequence[Item]) -> Round:
+    def transact_marked(self: Writer, items: Sequence[Item]) -> Transaction:
         self._mark.write(schema.last_number(self._connection) + 1, relaxed=False)
         return transact(self, items)
 
@@ -73,7 +75,7 @@ def mark_before_commit() -> None:
 
 
 def mark_never_written() -> None:
-    mock.patch.object(Mark, "write").start()
+    mock.patch.object(CommitMark, "write").start()
 
 
 def synchronous_normal() -> None:
@@ -88,7 +90,7 @@ def synchronous_normal() -> None:
 
 def folders_never_synced() -> None:
     """A new folder is left to the kernel."""
-    mock.patch.object(opening, "_sync_folder").start()
+    mock.patch.object(prepare, "_sync_folder").start()
 
 
 def hash_not_checked() -> None:
@@ -104,7 +106,7 @@ def purge_keeps_the_bytes() -> None:
 
 def earlier_boot() -> None:
     """Not a bug: the process runs before the machine went down, its checker after that."""
-    mock.patch("hardsave.stores.sqlite.mark.boot_id", return_value=b"earlier.").start()
+    mock.patch("hardsave.stores.sqlite.open.commit_mark.boot_id", return_value=b"earlier.").start()
 
 
 PLANTS: dict[str, Callable[[], None]] = {

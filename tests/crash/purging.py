@@ -19,8 +19,8 @@ import hardsave
 import hardsave.vault.purge  # now: a call that fails while Python loads it says nothing
 import hardsave.vault.search
 from hardsave.errors import HardsaveError
-from hardsave.stores.sqlite import copier
-from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.backup import copier
+from hardsave.stores.sqlite.backup.copier import Copier
 from tests.unit.vault.secrets_scanner import found
 
 if TYPE_CHECKING:

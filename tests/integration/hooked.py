@@ -13,7 +13,7 @@ import hardsave
 from hardsave.agents import install
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.daemon import spool
-from hardsave.stores.sqlite import daemon_lock
+from hardsave.stores.local import daemon_lock
 
 LIMIT = 60.0
 HOOK = install.command(CLAUDE_CODE)

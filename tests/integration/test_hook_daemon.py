@@ -14,7 +14,7 @@ import pytest
 
 import hardsave
 from hardsave.daemon.election import MOST_ZOMBIES
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from tests.integration.hooked import HOOK, LIMIT, OBEDIENT, Stage
 
 CONTAINED = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]

@@ -14,7 +14,7 @@ import hardsave
 from hardsave import aio
 from hardsave.errors import Conflict, Misuse, Unstorable
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.events import SaveFailed
 from hardsave.vault.guard import Guard
 from hardsave.vault.opening import open_vault

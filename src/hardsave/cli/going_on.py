@@ -100,7 +100,7 @@ class Leaving:
 
     def __enter__(self) -> "Leaving":
         from hardsave.agents import sessions
-        from hardsave.stores import processes
+        from hardsave.stores.host import processes
 
         if self._around is not None:
             session = os.environ.get(self._around.agent.session_variable)

@@ -22,7 +22,7 @@ from hardsave.agents.tools import Kind, Work
 from hardsave.agents.transcripts import tail
 from hardsave.daemon import attribution, processes
 from hardsave.daemon.attribution import About, Call, Calls, Change, Verdict
-from hardsave.stores.processes import started
+from hardsave.stores.host.processes import started
 from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
 from hardsave.vault import authorship

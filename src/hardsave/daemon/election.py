@@ -17,10 +17,10 @@ from hardsave import config
 from hardsave.daemon import protocol
 from hardsave.errors import Misuse, NotFound
 from hardsave.logs import log
-from hardsave.stores import processes
+from hardsave.stores.host import processes
+from hardsave.stores.local import daemon_lock
+from hardsave.stores.local.daemon_lock import DaemonLock
 from hardsave.stores.registry import sqlite_path
-from hardsave.stores.sqlite import daemon_lock
-from hardsave.stores.sqlite.daemon_lock import DaemonLock
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.vault.places import files_of

@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from hardsave.daemon.processes import ProcessHandle
 from hardsave.defaults import DAEMON_IDLE_SECONDS
 from hardsave.errors import Misuse
-from hardsave.stores.processes import Process, started
+from hardsave.stores.host.processes import Process, started
 from hardsave.tuples import NamedTuple
 
 CHECK_SECONDS = 5.0  # between two looks whether store, workspace and code are those that they were

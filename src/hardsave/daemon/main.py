@@ -35,9 +35,9 @@ from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, Recorder
 from hardsave.daemon.server import RequestHandler, Server
 from hardsave.defaults import LEFT_RUNNING_SECONDS
 from hardsave.errors import HardsaveError
-from hardsave.stores.processes import Process
+from hardsave.stores.host.processes import Process
+from hardsave.stores.local.daemon_lock import DaemonLock
 from hardsave.stores.registry import sqlite_path
-from hardsave.stores.sqlite.daemon_lock import DaemonLock
 
 _REOPEN_SECONDS = 1.0  # before a lost store is opened anew, and twice as long after each failure
 _LONGEST_REOPEN_SECONDS = 60.0

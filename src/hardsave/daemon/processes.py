@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from hardsave.stores import processes
-from hardsave.stores.processes import UNKNOWN, Process
+from hardsave.stores.host import processes
+from hardsave.stores.host.processes import UNKNOWN, Process
 from hardsave.tuples import NamedTuple
 
 _PROC = "/proc"

@@ -18,8 +18,8 @@ from hardsave.daemon.calls import CallLog, head_moment, look_at
 from hardsave.daemon.lifecycle import SameFiles
 from hardsave.daemon.processes import Running
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
-from hardsave.stores.processes import started
-from hardsave.stores.sqlite.file_identity import Gone
+from hardsave.stores.host.processes import started
+from hardsave.stores.sqlite.open.file_identity import Gone
 from hardsave.tuples import NamedTuple
 
 QUIET_SECONDS = 0.15  # without a change: a burst has settled

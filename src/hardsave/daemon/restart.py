@@ -28,7 +28,7 @@ from hardsave.agents.spec import AgentSpec
 from hardsave.daemon import protocol
 from hardsave.daemon.election import SOCKET_SUFFIX, listen
 from hardsave.daemon.processes import above
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from hardsave.tuples import NamedTuple
 
 VARIABLE = "HARDSAVE_RESTART"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hardsave import config
 from hardsave.agents import registry
 from hardsave.agents.spec import AgentSpec, is_called
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from hardsave.stores.registry import sqlite_path
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects

@@ -19,7 +19,7 @@ from typing import Any
 
 from hardsave import config
 from hardsave.errors import Unavailable
-from hardsave.stores.processes import UNKNOWN, is_there, started
+from hardsave.stores.host.processes import UNKNOWN, is_there, started
 from hardsave.tuples import NamedTuple
 
 RUN = "run"  # in the place of a hook's name: the daemon of a `hardsave run`

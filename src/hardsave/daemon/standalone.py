@@ -23,8 +23,8 @@ from hardsave.daemon.save import Outcome
 from hardsave.defaults import HOOK_SAVE_SECONDS
 from hardsave.errors import Unavailable
 from hardsave.logs import log
-from hardsave.stores import processes
-from hardsave.stores.processes import Process
+from hardsave.stores.host import processes
+from hardsave.stores.host.processes import Process
 from hardsave.tuples import NamedTuple
 
 MOST_ORPHANS = 32  # one after the other that process 1 has not waited for

@@ -28,7 +28,7 @@ from hardsave.daemon.calls import CallLog, CallSource
 from hardsave.daemon.recorder import NO_CONVERSATION, NOT_SAID, Conversation, Said
 from hardsave.daemon.running_agents import Others
 from hardsave.logs import log
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from hardsave.timeline.messages import first_prompt
 from hardsave.tuples import NamedTuple
 from hardsave.vault.parts import Parts

@@ -26,7 +26,9 @@ def open_store(
     if not isinstance(url, str):
         raise Misuse(f"a store is named by a URL such as 'sqlite:///runs.db', not {url!r}")
     if url == "memory://":
-        from hardsave.stores.memory import MemoryStore  # each store is loaded where it is used
+        from hardsave.stores.memory.store import (
+            MemoryStore,  # each store is loaded where it is used
+        )
 
         return MemoryStore()
     scheme = url.partition("://")[0]
@@ -41,7 +43,7 @@ def repair_store(url: Any) -> Report:
     """Save what can be read of the store at `url`, which may be too damaged to be opened."""
     if not isinstance(url, str) or not url.startswith("sqlite:"):
         raise Misuse(f"{url!r} is no file that could be repaired; write sqlite:///path")
-    from hardsave.stores.sqlite.repair import repair  # apsw is loaded only where it is used
+    from hardsave.stores.sqlite.salvage.repair import repair  # apsw is loaded only where it is used
 
     return repair(sqlite_path(url))
 

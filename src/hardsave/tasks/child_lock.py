@@ -20,8 +20,8 @@ from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import TaskRecord
 from hardsave.record import Record
-from hardsave.stores import processes
 from hardsave.stores.base import Store
+from hardsave.stores.host import processes
 
 _ROOM = "tether-"
 _NOTE = re.compile(rb"(\d+) (\d+)\n")  # without its end, its writer has died in the middle of it

@@ -16,7 +16,7 @@ from hardsave.defaults import LEASE_HEARTBEATS, LEASE_SECONDS
 from hardsave.errors import HardsaveError, LeaseLost, Misuse
 from hardsave.logs import log
 from hardsave.objects.records import Id, OwnerRecord
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from hardsave.tasks import threads
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.recovery import MAX_LEASE

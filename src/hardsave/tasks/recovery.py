@@ -7,8 +7,8 @@ from typing import Literal
 from hardsave.defaults import MAX_LEASE_SECONDS
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.record import Record
+from hardsave.stores.host.processes import UNKNOWN, Place
 from hardsave.stores.ledger import Moment
-from hardsave.stores.processes import UNKNOWN, Place
 from hardsave.tasks import states
 from hardsave.tasks.child_lock import Survivors
 from hardsave.tasks.task import Task

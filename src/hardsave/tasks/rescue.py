@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work, every
 from hardsave.tasks import recovery, states
 from hardsave.tasks.child_lock import ChildLocks, Survivors

@@ -80,7 +80,7 @@ def gone_projects(environment: Mapping[str, str]) -> list[str]:
 
 
 def _rename(there: Path, folder: Path) -> None:
-    from hardsave.stores.sqlite.presence import Presence
+    from hardsave.stores.sqlite.open.presence import Presence
 
     presence = Presence(str(there / config.STORE_FILE) + "-open")
     try:

@@ -15,7 +15,7 @@ from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.tree import Fetch
 from hardsave.objects.types import Types
 from hardsave.stores.base import Store
-from hardsave.stores.cache import ObjectCache
+from hardsave.stores.object_cache import ObjectCache
 from hardsave.timeline.refs import to_text
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from hardsave.defaults import CAPTURE_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.hashing import Hash
+from hardsave.objects.hashing import Hash
 from hardsave.objects.records import WorkspaceRecord
-from hardsave.stores.sqlite.lock import FileLock
+from hardsave.stores.local.file_lock import FileLock
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.scan import cache as caches
 from hardsave.workspace.scan.cache import Cache

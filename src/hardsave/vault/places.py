@@ -164,7 +164,7 @@ class Places:
         theirs later, end first."""
         store = self._store.beside("")
         if store is not None:
-            from hardsave.stores.sqlite import daemon_lock
+            from hardsave.stores.local import daemon_lock
 
             daemon_lock.evict(store.removesuffix("-"))
         for place in self.opened():

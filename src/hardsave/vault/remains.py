@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hardsave import config
 from hardsave.errors import Unavailable
-from hardsave.stores.sqlite import daemon_lock
+from hardsave.stores.local import daemon_lock
 from hardsave.vault import projects
 from hardsave.vault.context import Context
 

@@ -177,7 +177,7 @@ class SearchIndex:
             if self._path is None:
                 yield
                 return
-            from hardsave.stores.sqlite.lock import FileLock
+            from hardsave.stores.local.file_lock import FileLock
 
             lock = FileLock(self._path + "-lock")
             with _written(lock.path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from tests.integration.cli.conftest import Project
 
 KILL = "press any key"

@@ -18,7 +18,7 @@ from hardsave.cli import going_on
 from hardsave.cli.errors import Exit
 from hardsave.daemon import restart, running_agents, save
 from hardsave.errors import Unavailable
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from tests.unit.cli.conftest import Run
 
 LINE = '{"type":"user","message":{"role":"user","content":"%s"},"sessionId":"s-1"}\n'

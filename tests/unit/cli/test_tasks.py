@@ -14,7 +14,7 @@ import pytest
 
 import hardsave
 from hardsave.cli.main import main
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from tests.unit.cli.conftest import Run
 
 STARTED = """

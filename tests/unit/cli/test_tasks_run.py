@@ -18,7 +18,7 @@ import hardsave
 from hardsave.cli.commands import tasks_run
 from hardsave.cli.errors import Exit
 from hardsave.errors import Unavailable
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.recovery import RecoveryReport
 from tests.unit.cli.conftest import Run

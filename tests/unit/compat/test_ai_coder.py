@@ -19,7 +19,7 @@ from hardsave.compat import ai_coder
 from hardsave.compat.ai_coder import AgentCheckpoint, CheckpointManager, records
 from hardsave.compat.ai_coder.history import LOST, answered, unanswered
 from hardsave.runtime.jobs.worker import Worker
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.registry import open_store
 from hardsave.vault.jobs.spec import JobId
 

@@ -12,7 +12,7 @@ import pytest
 
 import hardsave
 from hardsave.compat.breakpilot import Checkpoint, CheckpointManager
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.registry import open_store
 from tests.unit.vault.stage import MOMENT, SECOND, Clock
 

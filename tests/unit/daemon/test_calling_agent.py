@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hardsave.daemon.processes import Origin, agent_among, agent_of, sees_the_same_files
-from hardsave.stores import processes
-from hardsave.stores.processes import Process
+from hardsave.stores.host import processes
+from hardsave.stores.host.processes import Process
 
 PROGRAM = "from hardsave.daemon.hook import main; main()"
 HOOK = Process(40, 400, 30, 1000, ("/venv/bin/python", "-P", "-c", PROGRAM))

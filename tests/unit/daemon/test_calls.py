@@ -15,7 +15,7 @@ from hardsave.agents import events
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex.spec import CODEX
 from hardsave.daemon.calls import CallLog, Look
-from hardsave.stores.processes import look, started
+from hardsave.stores.host.processes import look, started
 from hardsave.timeline.diff import FileDiff
 
 

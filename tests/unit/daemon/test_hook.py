@@ -23,7 +23,7 @@ from hardsave.agents.codex.spec import CODEX
 from hardsave.daemon import client, hook, protocol, save, spool, standalone
 from hardsave.defaults import HOOK_BUDGET_SECONDS
 from hardsave.errors import Unavailable
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from tests.unit.agents.conftest import said
 
 SESSION = "claude-s-1"

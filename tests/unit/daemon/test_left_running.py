@@ -12,7 +12,7 @@ import pytest
 
 from hardsave.daemon import recorder
 from hardsave.daemon.processes import Running, outermost, wait_for_end, with_variable
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 
 VARIABLE = "HARDSAVE_TEST_SURVIVORS"
 SLEEP = "import time; time.sleep(600)"

@@ -19,8 +19,8 @@ from hardsave.daemon.lifecycle import (
     why_unfit,
 )
 from hardsave.defaults import DAEMON_IDLE_SECONDS
-from hardsave.stores import processes
-from hardsave.stores.processes import Process, started
+from hardsave.stores.host import processes
+from hardsave.stores.host.processes import Process, started
 
 STAYING = Facts(agents=1, sessions=1, idle_seconds=0)
 

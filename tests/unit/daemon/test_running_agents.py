@@ -15,7 +15,7 @@ import pytest
 from hardsave.agents import registry
 from hardsave.agents.spec import AgentSpec, is_called
 from hardsave.daemon.running_agents import Others, at_work, others
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from tests.unit.stores.processes import eventually
 
 

@@ -21,7 +21,7 @@ from hardsave.daemon.calls import CallLog, Look
 from hardsave.daemon.recorder import NO_CONVERSATION, Conversation, NoMissedSaves, Recorder
 from hardsave.daemon.running_agents import Others
 from hardsave.daemon.transcripts import NOTHING_SAID, TranscriptTail
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault.parts import Parts
 

@@ -24,7 +24,7 @@ from hardsave.runtime.coding import shell
 from hardsave.runtime.coding.files import MAX_FILE, MAX_MATCHES, Files
 from hardsave.runtime.coding.text import MAX_SHOWN, Refused, both_ends, replaced, window
 from hardsave.runtime.coding.tools import coding_tools
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import hardsave
 from hardsave.runtime.jobs.files import shares
 from hardsave.runtime.jobs.worker import Worker
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.jobs.state import Job
 
 

@@ -28,7 +28,7 @@ from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.runtime.jobs import closing, notices
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.runtime.scripted import Call, Fault, Reply, ScriptedModel, Silence
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.tasks.executor import Runner
 from hardsave.tasks.task import Task
 from hardsave.vault.jobs import spec as specs

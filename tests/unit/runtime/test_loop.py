@@ -29,7 +29,7 @@ from hardsave.runtime import loop
 from hardsave.runtime.loop import messages as forms
 from hardsave.runtime.loop.record import begins_with
 from hardsave.runtime.loop.retrying import RETRY, pause_seconds
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.vault import Vault
 
 Say = ModelResponse | Exception

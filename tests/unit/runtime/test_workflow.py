@@ -19,7 +19,7 @@ from hardsave.runtime.agent import Message, StandardAgent
 from hardsave.runtime.plan import read
 from hardsave.runtime.workflow import Run, StepFailed, WorkflowExecutor
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 
 TEN = "steps:\n" + "".join(f"  - {{name: s{n}, agent: count}}\n" for n in range(1, 11))
 

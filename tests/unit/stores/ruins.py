@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 import hardsave
-from hardsave.stores.sqlite.merge import Merger
+from hardsave.stores.sqlite.gc.merge import Merger
 from tests.unit.stores.processes import fresh
 
 SAVES = 40
@@ -46,8 +46,8 @@ import os, sys
 from pathlib import Path
 from unittest import mock
 import hardsave
-from hardsave.stores.sqlite.copier import Copier
-from hardsave.stores.sqlite.merge import Merger
+from hardsave.stores.sqlite.backup.copier import Copier
+from hardsave.stores.sqlite.gc.merge import Merger
 from tests.unit.stores import ruins
 mock.patch.object(Copier, "saw").start()
 mock.patch.object(Merger, "_count").start()

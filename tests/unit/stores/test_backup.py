@@ -20,18 +20,14 @@ import pytest
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.hashing import digest
 from hardsave.stores.base import Batch, Changes, Durability
-from hardsave.stores.sqlite import (
-    SqliteStore,
-    backup,
-    changes,
-    copier,
-    cramped,
-    feeding,
-    merge,
-)
-from hardsave.stores.sqlite.backup import Copied
-from hardsave.stores.sqlite.copier import Copier
-from hardsave.stores.sqlite.feeding import Outdated
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite.backup import backup_file, copier, row_feed
+from hardsave.stores.sqlite.backup.backup_file import Copied
+from hardsave.stores.sqlite.backup.copier import Copier
+from hardsave.stores.sqlite.backup.row_feed import Outdated
+from hardsave.stores.sqlite.gc import merge
+from hardsave.stores.sqlite.open import read_only
+from hardsave.stores.sqlite.write import operations
 from hardsave.testing.batches import Line, a_note, an_entry, some_objects
 from tests.unit.stores import ruins
 from tests.unit.stores.processes import Child, eventually
@@ -56,7 +52,7 @@ def copy(store: SqliteStore) -> Copied:
     """One pass."""
     assert store._copier is not None
     store._copier.turn()
-    copied = backup.peek(store.path)
+    copied = backup_file.peek(store.path)
     assert copied is not None
     return copied
 
@@ -69,7 +65,7 @@ def timelines(path: Path) -> set[str]:
 
 def rows(connection: apsw.Connection) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
-    for table, key in backup.KEYS.items():
+    for table, key in backup_file.KEYS.items():
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         names = ", ".join(name for name in columns if name not in ("indexed", "swept"))
         sql = f"SELECT {names} FROM {table} ORDER BY {key}"  # noqa: S608 # names of ours
@@ -78,7 +74,7 @@ def rows(connection: apsw.Connection) -> dict[str, list[Any]]:
 
 
 def assert_same(store: SqliteStore) -> None:
-    copied = backup.look(store.path)
+    copied = backup_file.look(store.path)
     assert copied is not None
     assert rows(copied) == rows(store._connect())
     copied.close()
@@ -166,7 +162,7 @@ def test_packs_ahead_of_their_batch_are_not_forgotten(store: SqliteStore) -> Non
     for number in range(3):
         store.put(None, some_objects(f"ahead {number}", 2), pin=b"p", seconds=60)
     last = store._connect().execute("SELECT max(id) FROM packs").get
-    store._writer.apply(lambda connection: changes.note(connection, "packs", [last]))
+    store._writer.apply(lambda connection: operations.note(connection, "packs", [last]))
     copy(store)
     assert_same(store)
 
@@ -188,7 +184,7 @@ def test_a_pass_is_of_one_moment(store: SqliteStore, monkeypatch: pytest.MonkeyP
     commit_between_statements(line, monkeypatch)
     assert copy(store).number == 2
     monkeypatch.undo()
-    found = backup.look(store.path)
+    found = backup_file.look(store.path)
     assert found is not None
     copied = rows(found)
     found.close()
@@ -200,13 +196,13 @@ def test_a_pass_is_of_one_moment(store: SqliteStore, monkeypatch: pytest.MonkeyP
 
 
 def commit_between_statements(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy_rows = backup.copy_rows
+    copy_rows = backup_file.copy_rows
 
     def slowly(*given: Any) -> None:
         line.save()
         copy_rows(*given)
 
-    monkeypatch.setattr(feeding, "copy_rows", slowly)
+    monkeypatch.setattr(row_feed, "copy_rows", slowly)
 
 
 def test_a_pass_of_two_moments_would_be_noticed(
@@ -217,16 +213,16 @@ def test_a_pass_of_two_moments_would_be_noticed(
     line.save()
     copy(store)
     line.save()
-    copy_additions = feeding._copy_additions
+    copy_additions = row_feed._copy_additions
 
     def in_pieces(connection: apsw.Connection, before: Copied) -> None:
         copy_additions(connection, before)
         connection.execute("COMMIT")
         line.save()
         connection.execute("BEGIN")
-        backup.copy_rows(connection, "checkpoints", "store", "number > ?", (before.number,))
+        backup_file.copy_rows(connection, "checkpoints", "store", "number > ?", (before.number,))
 
-    monkeypatch.setattr(feeding, "_copy_additions", in_pieces)
+    monkeypatch.setattr(row_feed, "_copy_additions", in_pieces)
     copy(store)
     assert store.verify() != []
 
@@ -251,20 +247,20 @@ def missed(store: SqliteStore) -> None:
 
 
 def damaged(store: SqliteStore) -> None:
-    path = Path(backup.path_of(store.path))
+    path = Path(backup_file.path_of(store.path))
     path.write_bytes(path.read_bytes()[:4096] + b"\xff" * (path.stat().st_size - 4096))
 
 
 def emptied(store: SqliteStore) -> None:
-    Path(backup.path_of(store.path)).write_bytes(b"")
+    Path(backup_file.path_of(store.path)).write_bytes(b"")
 
 
 def removed(store: SqliteStore) -> None:
-    Path(backup.path_of(store.path)).unlink()
+    Path(backup_file.path_of(store.path)).unlink()
 
 
 def of_another_version(store: SqliteStore) -> None:
-    direct = apsw.Connection(backup.path_of(store.path), vfs="cksmvfs")
+    direct = apsw.Connection(backup_file.path_of(store.path), vfs="cksmvfs")
     direct.pragma("user_version", 3)
     direct.close()
 
@@ -294,14 +290,14 @@ def test_a_backup_that_is_replaced_while_somebody_looks_is_not_there(
 ) -> None:
     Line(store).save()
     copy(store)
-    look = cramped.read_only
+    look = read_only.read_only
 
-    def late(path: str) -> cramped.Reason | None:
-        os.rename(path, path + feeding.OLD)
-        return look(path) or cramped.NO_ROOM  # between its two questions
+    def late(path: str) -> read_only.Reason | None:
+        os.rename(path, path + row_feed.OLD)
+        return look(path) or read_only.NO_ROOM  # between its two questions
 
-    monkeypatch.setattr(cramped, "read_only", late)
-    assert backup.peek(store.path) is None
+    monkeypatch.setattr(read_only, "read_only", late)
+    assert backup_file.peek(store.path) is None
 
 
 @pytest.mark.parametrize("which", ["-backup", "-backup-wal"])
@@ -331,16 +327,16 @@ def test_a_backup_that_was_taken_away_meanwhile_in_part_is_built_anew(
 def test_a_backup_that_lost_its_marks_is_of_no_use(store: SqliteStore) -> None:
     Line(store).save()
     copy(store)
-    direct = apsw.Connection(backup.path_of(store.path), vfs="cksmvfs")
+    direct = apsw.Connection(backup_file.path_of(store.path), vfs="cksmvfs")
     direct.execute("DELETE FROM marks")
     direct.close()
-    assert backup.peek(store.path) is None
+    assert backup_file.peek(store.path) is None
 
 
 def test_a_backup_of_another_history_is_built_anew(store: SqliteStore) -> None:
     Line(store).save()
     copy(store)
-    direct = apsw.Connection(backup.path_of(store.path), vfs="cksmvfs")
+    direct = apsw.Connection(backup_file.path_of(store.path), vfs="cksmvfs")
     direct.execute("UPDATE checkpoints SET id = zeroblob(12)")
     direct.close()
     Line(store, "other").save()
@@ -352,13 +348,13 @@ def test_a_backup_of_another_history_is_built_anew(store: SqliteStore) -> None:
 def test_a_backup_ahead_of_its_store_is_not_overwritten(store: SqliteStore) -> None:
     Line(store).save()
     copy(store)
-    direct = apsw.Connection(backup.path_of(store.path), vfs="cksmvfs")
+    direct = apsw.Connection(backup_file.path_of(store.path), vfs="cksmvfs")
     direct.execute("UPDATE marks SET number = 7")
     direct.close()
     assert store._copier is not None
-    connection = feeding.open_for_feeding(store.path, lambda: False, lambda: True)
+    connection = row_feed.open_for_feeding(store.path, lambda: False, lambda: True)
     with pytest.raises(Corrupt, match="lost commits"):
-        feeding.feed(connection)
+        row_feed.feed(connection)
     connection.close()
     assert "ahead" in store.verify()[0]
 
@@ -366,8 +362,8 @@ def test_a_backup_ahead_of_its_store_is_not_overwritten(store: SqliteStore) -> N
 def test_a_backup_gives_room_back_when_its_store_does(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feeding, "ENOUGH_FREE", 20)
-    second = Path(backup.path_of(str(path)))
+    monkeypatch.setattr(row_feed, "ENOUGH_FREE", 20)
+    second = Path(backup_file.path_of(str(path)))
     line = Line(store)
     for number in range(10):
         data = random.Random(number).randbytes(50_000)
@@ -391,10 +387,10 @@ def test_a_wal_that_grew_during_a_pass_is_emptied_after_it(
     line = Line(store)
     line.save()
     copy(store)
-    copy_additions = feeding._copy_additions
+    copy_additions = row_feed._copy_additions
 
     def slowly(connection: apsw.Connection, before: Copied) -> None:
-        monkeypatch.setattr(feeding, "_copy_additions", copy_additions)
+        monkeypatch.setattr(row_feed, "_copy_additions", copy_additions)
         copy_additions(connection, before)
         for number in range(20):
             data = random.Random(number).randbytes(20_000)
@@ -403,7 +399,7 @@ def test_a_wal_that_grew_during_a_pass_is_emptied_after_it(
 
     wal = path.with_name(path.name + "-wal")
     line.save()
-    monkeypatch.setattr(feeding, "_copy_additions", slowly)
+    monkeypatch.setattr(row_feed, "_copy_additions", slowly)
     copy(store)
     assert wal.stat().st_size == 0
     line.save()
@@ -421,9 +417,9 @@ def test_building_that_fails_leaves_no_draft(
         raise apsw.FullError("disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(feeding, "copy_rows", full)
+        patched.setattr(row_feed, "copy_rows", full)
         with pytest.raises(Unavailable):
-            feeding.build(store.path, lambda: False, lambda: True)
+            row_feed.build(store.path, lambda: False, lambda: True)
     assert [file for file in path.parent.iterdir() if "-new" in file.name] == []
     copy(store)
     assert_same(store)
@@ -434,8 +430,8 @@ def test_building_that_takes_too_long_is_broken_off(store: SqliteStore) -> None:
     for _ in range(300):
         line.save()
     with pytest.raises(Exception, match="interrupt"):
-        feeding.build(store.path, lambda: True, lambda: True)
-    assert not os.path.exists(backup.path_of(store.path))
+        row_feed.build(store.path, lambda: True, lambda: True)
+    assert not os.path.exists(backup_file.path_of(store.path))
     copy(store)
     assert_same(store)
 
@@ -464,7 +460,7 @@ def backup_threads() -> set[threading.Thread]:
 
 
 def number(path: Path) -> int:
-    copied = backup.peek(str(path))
+    copied = backup_file.peek(str(path))
     return 0 if copied is None else copied.number
 
 
@@ -580,7 +576,7 @@ def test_a_short_life_builds_a_small_backup_anew_and_leaves_a_large_one_to_other
     spoil(store)
     monkeypatch.setattr(copier, "LAST_PASS_BYTES", 0 if is_large else 1 << 20)
     store.close()
-    copied = backup.peek(str(path))
+    copied = backup_file.peek(str(path))
     assert (copied is not None and copied.number == 3) is not is_large
 
 
@@ -668,7 +664,7 @@ def test_a_backup_that_fails_fails_no_save_and_is_reported_once(
     def fail(*_: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(feeding, "build", fail)
+    monkeypatch.setattr(row_feed, "build", fail)
     store = SqliteStore(path)
     assert store._copier is not None
     line = Line(store)
@@ -703,7 +699,7 @@ def test_a_store_without_a_backup_has_none(path: Path) -> None:
     Line(store).save()
     assert backup_threads() <= others
     store.close()
-    assert not os.path.exists(backup.path_of(str(path)))
+    assert not os.path.exists(backup_file.path_of(str(path)))
 
 
 def test_a_file_that_was_put_in_its_place_is_not_copied(
@@ -761,12 +757,12 @@ def test_a_backup_that_is_locked_for_a_moment_is_waited_for(store: SqliteStore) 
     Line(store).save()
     assert store._copier is not None
     store._copier.turn()
-    copied = backup.peek(store.path)
+    copied = backup_file.peek(store.path)
     assert copied is not None
     store.close()
 
     def work(child: Child) -> None:
-        path = backup.path_of(store.path)
+        path = backup_file.path_of(store.path)
         other = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs="cksmvfs")
         other.pragma("locking_mode", "exclusive")
         other.execute("BEGIN IMMEDIATE; CREATE TABLE more (number)")
@@ -777,7 +773,7 @@ def test_a_backup_that_is_locked_for_a_moment_is_waited_for(store: SqliteStore) 
 
     child = Child(work)
     child.hear()
-    assert backup.peek(store.path) == copied
+    assert backup_file.peek(store.path) == copied
     assert child.end() == 0
 
 
@@ -786,7 +782,7 @@ def test_nobody_opens_a_backup_as_a_store(path: Path) -> None:
     Line(store).save()
     store.close()
     with pytest.raises(Exception, match="another program"):
-        SqliteStore(backup.path_of(str(path)))
+        SqliteStore(backup_file.path_of(str(path)))
 
 
 def test_the_backup_is_for_its_owner_only(path: Path) -> None:
@@ -799,7 +795,7 @@ def test_the_backup_is_for_its_owner_only(path: Path) -> None:
         for file in path.parent.iterdir():
             with contextlib.suppress(FileNotFoundError):  # some come and go
                 modes[file.name] = file.stat().st_mode & 0o777
-        assert {path.name, backup.path_of(path.name)} <= set(modes)
+        assert {path.name, backup_file.path_of(path.name)} <= set(modes)
         assert set(modes.values()) == {0o600}
         store.close()
     finally:

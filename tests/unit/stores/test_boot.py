@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Unavailable
-from hardsave.stores import boot, processes
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.host import boot, processes
+from hardsave.stores.memory.store import MemoryStore
 
 HOUR = 3_600_000_000
 

@@ -1,5 +1,5 @@
 from hardsave.objects.hashing import Hash, digest
-from hardsave.stores.cache import ObjectCache
+from hardsave.stores.object_cache import ObjectCache
 
 
 def some(label: str, size: int = 10) -> dict[Hash, bytes]:

@@ -15,13 +15,16 @@ import pytest
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import CheckpointRecord
-from hardsave.stores import processes
 from hardsave.stores.base import Batch, Changes, ObjectsGone
-from hardsave.stores.sqlite import SqliteStore, backup, collect, pins, room
-from hardsave.stores.sqlite.copier import Copier
-from hardsave.stores.sqlite.group import Ticket
-from hardsave.stores.sqlite.housekeeping import Access
-from hardsave.stores.sqlite.round import Write
+from hardsave.stores.host import processes
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite.backup import backup_file
+from hardsave.stores.sqlite.backup.copier import Copier
+from hardsave.stores.sqlite.gc import collect, vacuum
+from hardsave.stores.sqlite.gc.maintenance import Access
+from hardsave.stores.sqlite.write import pins
+from hardsave.stores.sqlite.write.group_commit import Ticket
+from hardsave.stores.sqlite.write.transaction import Write
 from hardsave.testing.batches import (
     Line,
     a_parent,
@@ -341,7 +344,7 @@ def test_the_backup_follows(store: SqliteStore) -> None:
         line.save()  # above what was removed
         store._copier.turn()
         assert store.verify() == []
-        found = backup.look(store.path)
+        found = backup_file.look(store.path)
         assert found is not None
         with contextlib.closing(found):
             copied = found.execute("SELECT id, directory, body FROM packs ORDER BY id").fetchall()
@@ -422,7 +425,7 @@ def test_whoever_collects_waits_for_no_backup_that_is_not_there(
 def test_a_reader_that_holds_old_pages_is_named(
     store: SqliteStore, other: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(vacuum, "PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(Copier, "saw", lambda copier: None)  # a backup is told in the WAL
     stray(store, "stray")
     with other._reading_at_once() as connection:
@@ -430,7 +433,7 @@ def test_a_reader_that_holds_old_pages_is_named(
         with pytest.raises(Unavailable, match="close them and repeat"):
             store.collect(refs_of, exact=True)
         assert store.collect(refs_of, exact=False).objects == 0
-    monkeypatch.setattr(room, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(vacuum, "PATIENCE_SECONDS", 60.0)
     store.collect(refs_of, exact=True)
     assert Path(f"{store.path}-wal").stat().st_size == 0
 

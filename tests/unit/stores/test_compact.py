@@ -15,8 +15,8 @@ from bench.payload import Conversation
 from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import SqliteStore
-from hardsave.stores.sqlite.compact import TARGET_BYTES, choose
-from hardsave.stores.sqlite.merge import PackRow
+from hardsave.stores.sqlite.gc.compact import TARGET_BYTES, choose
+from hardsave.stores.sqlite.gc.merge import PackRow
 from hardsave.testing.batches import Line, an_entry, some_objects
 from tests.unit.stores.test_index import count_packs
 

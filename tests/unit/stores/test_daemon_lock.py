@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.stores.sqlite import daemon_lock
-from hardsave.stores.sqlite.daemon_lock import DaemonLock, Holder
+from hardsave.stores.local import daemon_lock
+from hardsave.stores.local.daemon_lock import DaemonLock, Holder
 
 SITTING = """
 import sys, time
-from hardsave.stores.sqlite.daemon_lock import DaemonLock
+from hardsave.stores.local.daemon_lock import DaemonLock
 seat = DaemonLock.take(sys.argv[1], "/socket", is_evictable=sys.argv[2] == "guest")
 print(seat is not None, flush=True)
 time.sleep(600)

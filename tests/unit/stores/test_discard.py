@@ -8,9 +8,10 @@ import pytest
 
 from hardsave.objects.hashing import Hash, digest
 from hardsave.stores.base import Batch
-from hardsave.stores.sqlite import backup, reserve
-from hardsave.stores.sqlite.room import file_bytes
+from hardsave.stores.sqlite.backup import backup_file
+from hardsave.stores.sqlite.gc.vacuum import file_bytes
 from hardsave.stores.sqlite.store import SqliteStore
+from hardsave.stores.sqlite.write import disk_reserve
 from hardsave.testing.batches import Line, a_parent, an_entry, an_object, but, refs_of
 
 PIN, OTHER = b"p" * 12, b"o" * 12
@@ -45,7 +46,7 @@ def test_what_is_given_up_is_gone_and_its_room_is_free(store: SqliteStore) -> No
     store.unpin(None, PIN, given_up=refs_of)
     assert store.missing(None, ahead) == set(ahead)
     assert store.missing(None, [kept.root]) == set()
-    copied = backup.path_of(store.path)
+    copied = backup_file.path_of(store.path)
     store.close()
     assert file_bytes(store.path) <= before + 65536
     assert os.path.getsize(copied) <= before + 65536
@@ -89,14 +90,14 @@ def test_room_is_set_aside_beside_a_store_that_is_worth_it(
 ) -> None:
     store, held = tmp_path / "store.db", tmp_path / "store.db-reserve"
     store.write_bytes(bytes(1))
-    reserve.set_aside(str(store))
+    disk_reserve.set_aside(str(store))
     assert not held.exists()
     os.truncate(store, 64 * MIB)
-    monkeypatch.setattr(reserve, "free_bytes", lambda _: 1 << 40)
-    reserve.set_aside(str(store))
+    monkeypatch.setattr(disk_reserve, "free_bytes", lambda _: 1 << 40)
+    disk_reserve.set_aside(str(store))
     assert held.stat().st_blocks * 512 >= 4 * MIB
-    reserve.release(str(store))
+    disk_reserve.release(str(store))
     assert held.exists()
-    monkeypatch.setattr(reserve, "free_bytes", lambda _: MIB)
-    reserve.release(str(store))
+    monkeypatch.setattr(disk_reserve, "free_bytes", lambda _: MIB)
+    disk_reserve.release(str(store))
     assert not held.exists()

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Misuse
-from hardsave.stores.sqlite import group as group_module
-from hardsave.stores.sqlite.group import Group, Ticket
+from hardsave.stores.sqlite.write import group_commit as group_module
+from hardsave.stores.sqlite.write.group_commit import GroupCommit, Ticket
 from tests.unit.stores.background import PATIENCE_SECONDS, start
 from tests.unit.stores.processes import eventually
 from tests.unit.stores.test_lock import interrupted_after
@@ -31,7 +31,7 @@ class Rounds:
         self.hold: dict[str, threading.Event] = {}
         self.fail: dict[str, BaseException] = {}  # the whole round
         self.refuse: dict[str, Exception] = {}  # the item alone
-        self.group: Group[str, str] = Group(self.run)
+        self.group: GroupCommit[str, str] = GroupCommit(self.run)
 
     def run(self, tickets: Tickets) -> None:
         self.seen.append([ticket.item for ticket in tickets])
@@ -263,7 +263,7 @@ def test_no_wake_up_is_lost() -> None:
                 ran.append(ticket.item)
                 ticket.result = ticket.item
 
-    group: Group[int, int] = Group(run)
+    group: GroupCommit[int, int] = GroupCommit(run)
     answers: dict[int, object] = {}
 
     def work(worker: int) -> None:
@@ -347,7 +347,7 @@ def test_an_interrupt_at_the_start_of_any_function_leaves_nobody_waiting() -> No
 
 def test_whoever_is_interrupted_to_submit_once_more_is_told_that_this_cannot_be() -> None:
     """As a signal handler that saves, in the middle of a save."""
-    group: Group[str, str]
+    group: GroupCommit[str, str]
     refused: list[Misuse] = []
 
     def run(tickets: Tickets) -> None:
@@ -357,7 +357,7 @@ def test_whoever_is_interrupted_to_submit_once_more_is_told_that_this_cannot_be(
         for ticket in tickets:
             ticket.result = ticket.item.upper()
 
-    group = Group(run)
+    group = GroupCommit(run)
     assert [group.submit("outer"), group.submit("after")] == ["OUTER", "AFTER"]
     assert len(refused) == 2
 

@@ -8,8 +8,9 @@ import pytest
 
 from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Batch, ObjectsGone
-from hardsave.stores.sqlite import SqliteStore, index
-from hardsave.stores.sqlite.index import prefix
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite.read import object_index
+from hardsave.stores.sqlite.read.object_index import prefix
 from hardsave.testing.batches import an_entry, an_object, some_objects
 from tests.unit.stores.processes import eventually
 
@@ -86,8 +87,8 @@ def test_objects_that_collide_are_kept_apart_after_a_merge(store: SqliteStore) -
 def test_users_whom_nobody_asks_about_are_forgotten_and_nothing_goes_wrong(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "MAX_IN_ALL", 20)
-    monkeypatch.setattr(index, "FEW_USERS", 3)
+    monkeypatch.setattr(object_index, "MAX_IN_ALL", 20)
+    monkeypatch.setattr(object_index, "FEW_USERS", 3)
     users = [f"user {n}" for n in range(12)]
     objects = {user: some_objects(user, 4) for user in users}
     for turn in range(3):
@@ -108,7 +109,7 @@ def test_users_whom_nobody_asks_about_are_forgotten_and_nothing_goes_wrong(
 def test_of_many_users_only_so_many_are_in_mind(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "MANY_USERS", 5)
+    monkeypatch.setattr(object_index, "MANY_USERS", 5)
     for number in range(9):
         objects = an_object(f"{number}")
         store.commit(Batch(f"user {number}", an_entry(f"{number}"), objects=objects))
@@ -124,7 +125,7 @@ def count_packs(store: SqliteStore) -> int:
 @pytest.fixture
 def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
     """A store that has the rows of its index in mind, of packs that it never read."""
-    monkeypatch.setattr(index, "BUSY_QUESTIONS", 2)
+    monkeypatch.setattr(object_index, "BUSY_QUESTIONS", 2)
     before = SqliteStore(tmp_path / "busy.db")
     put(before, "old", some_objects("old", 20))
     before.compact()
@@ -189,8 +190,8 @@ def test_what_was_collected_is_not_taken_for_stored(busy: SqliteStore) -> None:
 def test_an_index_that_is_too_long_to_have_in_mind_is_asked(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "BUSY_QUESTIONS", 1)
-    monkeypatch.setattr(index, "MAX_ROWS", 19)
+    monkeypatch.setattr(object_index, "BUSY_QUESTIONS", 1)
+    monkeypatch.setattr(object_index, "MAX_ROWS", 19)
     put(store, "old", some_objects("old", 20))
     store.compact()
     store._objects.index._recent.clear()

@@ -11,7 +11,7 @@ from hardsave import Policy
 from hardsave.stores.base import Report
 from hardsave.stores.sqlite import connection
 from hardsave.stores.sqlite.connection import PAGE_BYTES
-from hardsave.stores.sqlite.leaves import gather
+from hardsave.stores.sqlite.salvage.page_scan import gather
 from tests.unit.stores import ruins
 from tests.unit.stores.ruins import LATER, SAVES, assert_intact, beside, url
 

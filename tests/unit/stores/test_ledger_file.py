@@ -9,10 +9,11 @@ import pytest
 
 import hardsave
 from hardsave.stores.ledger import TaskQuery
-from hardsave.stores.sqlite import SqliteStore, backup, schema
+from hardsave.stores.sqlite import SqliteStore, schema
 from hardsave.stores.sqlite import ledger as statements
-from hardsave.stores.sqlite.mending import Mender
-from hardsave.stores.sqlite.salvage import Salvage
+from hardsave.stores.sqlite.backup import backup_file
+from hardsave.stores.sqlite.salvage.rebuild import Rebuild
+from hardsave.stores.sqlite.salvage.row_repair import RowRepair
 from tests.unit.stores import ruins
 from tests.unit.tasks.room import AT_ONCE
 
@@ -57,7 +58,7 @@ def seen(path: Path) -> list[object]:
 def wait_for_backup(path: Path) -> None:
     deadline = time.monotonic() + 60
     while True:
-        copied = backup.peek(str(path))
+        copied = backup_file.peek(str(path))
         store = SqliteStore(path, backup=False)
         last = store.entries(None, None)[-1].number
         store.close()
@@ -76,7 +77,7 @@ def test_the_backup_has_the_ledger_as_it_is(path: Path) -> None:
             pass
         vault.tasks.forget(keep_completed=1)
     wait_for_backup(path)
-    connection = apsw.Connection(str(backup.path_of(str(path))))
+    connection = apsw.Connection(str(backup_file.path_of(str(path))))
     connection.execute("ATTACH ? AS store", (str(path),))
     for table in ("tasks", "ledger"):
         ours, theirs = (
@@ -97,7 +98,7 @@ def test_the_number_of_a_task_that_was_forgotten_is_not_given_out_again(path: Pa
         vault.tasks.add("old")
         with vault.tasks.attempt("old"):
             pass
-    copied = backup.peek(str(path))
+    copied = backup_file.peek(str(path))
     with hardsave.open(f"sqlite:///{path}") as vault:  # which knows no number yet
         assert vault.tasks.forget(keep_completed=0) == 1
         (entry,) = vault._context.store.entries(None, None)
@@ -139,12 +140,12 @@ def test_what_happened_to_a_task_whose_row_is_gone_goes_and_is_told(path: Path) 
     sql = "DELETE FROM tasks WHERE name = 'done'"  # as if its page could not be read
     store._apply(lambda connection: (connection.execute(sql), None)[1])
     store.close()
-    salvage = Salvage(str(path) + "-takeover-new")
+    salvage = Rebuild(str(path) + "-takeover-new")
     try:
         assert salvage.attach("store", str(path))
         assert not any(salvage.copy_all("store", 1_000).values())
-        assert Mender(salvage).mend(()) == ["1 tasks are gone, with all that happened to them"]
-        assert Mender(salvage).mend(()) == []
+        assert RowRepair(salvage).mend(()) == ["1 tasks are gone, with all that happened to them"]
+        assert RowRepair(salvage).mend(()) == []
     finally:
         salvage.abandon()
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Unavailable
-from hardsave.stores.sqlite.daemon_lock import DaemonLock
-from hardsave.stores.sqlite.lock import FileLock
-from hardsave.stores.sqlite.mark import Mark
-from hardsave.stores.sqlite.presence import Presence
+from hardsave.stores.local.daemon_lock import DaemonLock
+from hardsave.stores.local.file_lock import FileLock
+from hardsave.stores.sqlite.open.commit_mark import CommitMark
+from hardsave.stores.sqlite.open.presence import Presence
 from tests.unit.stores.processes import Child, eventually
 
 
@@ -169,7 +169,7 @@ def test_an_interrupt_that_comes_with_the_lock_does_not_keep_it(
         fcntl.flock(file, how)
         raise KeyboardInterrupt  # as when a signal is dealt with on the way back from the kernel
 
-    monkeypatch.setattr("hardsave.stores.sqlite.lock.fcntl.flock", interrupted)
+    monkeypatch.setattr("hardsave.stores.local.file_lock.fcntl.flock", interrupted)
     with pytest.raises(KeyboardInterrupt):
         lock.acquire(1)
     assert is_free(path)
@@ -218,7 +218,7 @@ def test_where_no_thread_can_be_had_a_lock_is_waited_for_all_the_same(
     def refused(thread: threading.Thread) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr("hardsave.stores.sqlite.lock._Waiter.start", refused)
+    monkeypatch.setattr("hardsave.stores.local.file_lock._Waiter.start", refused)
     lock = FileLock(path)
     with pytest.raises(Unavailable, match="another process has held"):
         lock.acquire(0.05)
@@ -288,7 +288,7 @@ def test_only_one_process_holds_the_lock_at_a_time(path: str, tmp_path: Path) ->
     assert counter.read_text() == "200"
 
 
-@pytest.mark.parametrize("kind", [FileLock, Mark, Presence, DaemonLock])
+@pytest.mark.parametrize("kind", [FileLock, CommitMark, Presence, DaemonLock])
 def test_ctrl_c_while_it_is_closed_leaves_no_number_to_be_closed_twice(
     kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from blake3 import blake3
 
-from hardsave.stores import boot, macos, processes
-from hardsave.stores.macos import Process, System
+from hardsave.stores.host import boot, macos, processes
+from hardsave.stores.host.macos import Process, System
 
 BSD_INFO_BYTES = 136  # PROC_PIDTBSDINFO_SIZE
 NOW = int(time.time())

@@ -3,17 +3,17 @@ from pathlib import Path
 import pytest
 from blake3 import blake3
 
-from hardsave.stores.sqlite.mark import Mark
+from hardsave.stores.sqlite.open.commit_mark import CommitMark
 
 
 @pytest.fixture
-def mark(tmp_path: Path) -> Mark:
-    return Mark(str(tmp_path / "mark"))
+def mark(tmp_path: Path) -> CommitMark:
+    return CommitMark(str(tmp_path / "mark"))
 
 
 @pytest.mark.parametrize("number", [0, 1, 255, 1 << 40, (1 << 63) - 1])
 @pytest.mark.parametrize("relaxed", [False, True])
-def test_a_mark_says_what_was_written(mark: Mark, number: int, relaxed: bool) -> None:
+def test_a_mark_says_what_was_written(mark: CommitMark, number: int, relaxed: bool) -> None:
     mark.write(number, relaxed=relaxed)
     found = mark.read()
     assert found is not None
@@ -22,7 +22,7 @@ def test_a_mark_says_what_was_written(mark: Mark, number: int, relaxed: bool) ->
     mark.close()
 
 
-def test_the_last_write_counts(mark: Mark) -> None:
+def test_the_last_write_counts(mark: CommitMark) -> None:
     for number in (5, 1_000_000, 6):
         mark.write(number, relaxed=False)
     found = mark.read()
@@ -32,11 +32,11 @@ def test_the_last_write_counts(mark: Mark) -> None:
     mark.close()
 
 
-def test_no_mark_says_nothing(mark: Mark) -> None:
+def test_no_mark_says_nothing(mark: CommitMark) -> None:
     assert mark.read() is None
 
 
-def test_a_mark_can_be_written_after_closing(mark: Mark) -> None:
+def test_a_mark_can_be_written_after_closing(mark: CommitMark) -> None:
     mark.write(1, relaxed=False)
     mark.close()
     mark.close()
@@ -47,7 +47,7 @@ def test_a_mark_can_be_written_after_closing(mark: Mark) -> None:
     mark.close()
 
 
-def test_every_flipped_bit_is_noticed(mark: Mark) -> None:
+def test_every_flipped_bit_is_noticed(mark: CommitMark) -> None:
     mark.write(0x0102030405060708, relaxed=True)
     mark.close()
     file = Path(mark.path)
@@ -59,7 +59,7 @@ def test_every_flipped_bit_is_noticed(mark: Mark) -> None:
         assert mark.read() is None, bit
 
 
-def test_a_cut_or_lengthened_mark_is_noticed(mark: Mark) -> None:
+def test_a_cut_or_lengthened_mark_is_noticed(mark: CommitMark) -> None:
     mark.write(7, relaxed=False)
     mark.close()
     file = Path(mark.path)
@@ -70,7 +70,7 @@ def test_a_cut_or_lengthened_mark_is_noticed(mark: Mark) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 2, 255])
-def test_a_mark_of_another_version_says_nothing(mark: Mark, version: int) -> None:
+def test_a_mark_of_another_version_says_nothing(mark: CommitMark, version: int) -> None:
     mark.write(7, relaxed=False)
     mark.close()
     body = bytearray(Path(mark.path).read_bytes()[:22])
@@ -79,7 +79,9 @@ def test_a_mark_of_another_version_says_nothing(mark: Mark, version: int) -> Non
     assert mark.read() is None
 
 
-def test_a_mark_of_another_boot_is_told_apart(mark: Mark, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_of_another_boot_is_told_apart(
+    mark: CommitMark, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mark.write(7, relaxed=False)
     mark.close()
     found = mark.read()

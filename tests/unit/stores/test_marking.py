@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite.marking import ENOUGH_DEAD, Marking
+from hardsave.stores.sqlite.gc.reachability import ENOUGH_DEAD, Reachability
 
 Pack = dict[Hash, bytes]
 
@@ -68,9 +68,9 @@ def reached(objects: Mapping[Hash, bytes], roots: set[Hash]) -> set[Hash]:
     return found
 
 
-def judged(world: World, *, exact: bool) -> tuple[list[set[Hash]], Marking]:
+def judged(world: World, *, exact: bool) -> tuple[list[set[Hash]], Reachability]:
     """What goes of each pack, oldest first; and what was waited for in vain."""
-    marking = Marking(world.roots, refs, exact=exact)
+    marking = Reachability(world.roots, refs, exact=exact)
     gone: list[set[Hash]] = []
     indexed = len(world.packs) - world.recent
     for at, pack in reversed(list(enumerate(world.packs))):
@@ -133,20 +133,20 @@ def test_what_could_go_and_stays_is_a_small_part_of_its_pack(world: World) -> No
 
 def test_a_pack_in_which_little_could_go_is_left_as_it_is() -> None:
     little = {name(0): data([], 100), name(1): data([], 10)}
-    assert Marking([name(0)], refs, exact=False).visit(little) == set()
-    assert Marking([name(0)], refs, exact=True).visit(little) == {name(1)}
+    assert Reachability([name(0)], refs, exact=False).visit(little) == set()
+    assert Reachability([name(0)], refs, exact=True).visit(little) == {name(1)}
     much = {name(0): data([], 100), name(1): data([], 90)}
-    assert Marking([name(0)], refs, exact=False).visit(much) == {name(1)}
+    assert Reachability([name(0)], refs, exact=False).visit(much) == {name(1)}
 
 
 def test_a_pack_is_not_left_if_that_would_keep_something_elsewhere() -> None:
     little = {name(8): data([], 100), name(9): data([5], 0)}
-    assert Marking([name(8)], refs, exact=False).visit(little) == {name(9)}
-    assert Marking([name(8), name(5)], refs, exact=False).visit(little) == set()
+    assert Reachability([name(8)], refs, exact=False).visit(little) == {name(9)}
+    assert Reachability([name(8), name(5)], refs, exact=False).visit(little) == set()
 
 
 def test_what_was_referred_to_from_an_older_pack_is_still_waited_for() -> None:
-    marking = Marking([name(1)], refs, exact=False)
+    marking = Reachability([name(1)], refs, exact=False)
     assert marking.visit({name(7): data([], 50)}) == {name(7)}
     assert marking.visit({name(1): data([7], 50)}) == set()
     assert marking.waiting == {name(7)}

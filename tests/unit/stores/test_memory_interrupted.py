@@ -6,14 +6,15 @@ from contextlib import AbstractContextManager
 from itertools import count
 from typing import Any
 
-from hardsave.stores import memory, memory_ledger, memory_tenant
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory import ledger, store
+from hardsave.stores.memory import tenant as tenant_module
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.vault import Vault
 from tests.unit.tracing import at_line, interrupt
 from tests.unit.vault.operations import drop
 
-_FILES = {module.__file__ for module in (memory, memory_ledger, memory_tenant)}
+_FILES = {module.__file__ for module in (store, ledger, tenant_module)}
 
 
 class _Recording(MemoryStore):

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from hardsave.errors import Unavailable
 from hardsave.objects.hashing import Hash, digest
 from hardsave.stores.base import Batch
-from hardsave.stores.cache import ObjectCache
-from hardsave.stores.sqlite import SqliteStore, merge
-from hardsave.stores.sqlite.backup import peek
-from hardsave.stores.sqlite.index import bounds, indexed_upto
-from hardsave.stores.sqlite.merge import (
+from hardsave.stores.object_cache import ObjectCache
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite.backup.backup_file import peek
+from hardsave.stores.sqlite.gc import merge
+from hardsave.stores.sqlite.gc.merge import (
     ENOUGH_BYTES,
     ENOUGH_PACKS,
     FEW_PACKS,
@@ -33,6 +33,7 @@ from hardsave.stores.sqlite.merge import (
     choose,
     gather,
 )
+from hardsave.stores.sqlite.read.object_index import bounds, indexed_upto
 from hardsave.testing.batches import Line, an_entry, an_object, some_objects
 from tests.unit.stores.processes import eventually
 from tests.unit.stores.test_index import count_packs

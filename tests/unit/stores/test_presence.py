@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.errors import Unavailable
-from hardsave.stores.sqlite.presence import Presence, pid_of_holder
+from hardsave.stores.sqlite.open.presence import Presence, pid_of_holder
 from tests.unit.stores.processes import Child
 
 LOCKS = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 
 asking = pytest.mark.skipif(not processes.can_ask(), reason="this system tells nothing")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")

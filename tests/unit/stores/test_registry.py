@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hardsave.errors import HardsaveError, Misuse
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.registry import open_store, repair_store, sqlite_path
 from hardsave.stores.sqlite import SqliteStore
 

@@ -12,7 +12,7 @@ from hardsave.errors import Corrupt, Misuse, NotFound, Unavailable
 from hardsave.objects.records import Id
 from hardsave.stores.base import Batch, Changes, Report
 from hardsave.stores.sqlite import SqliteStore, connection, packs
-from hardsave.stores.sqlite.copier import Copier
+from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.testing.batches import Line, a_note, an_entry
 from tests.unit.stores import ruins
 from tests.unit.stores.ruins import SAVES, assert_intact, beside, flip, overwrite, told, url

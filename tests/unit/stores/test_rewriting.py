@@ -12,16 +12,20 @@ import pytest
 
 import hardsave
 from hardsave.errors import Unavailable
-from hardsave.stores.sqlite import SqliteStore, connection, copier, opening, rewriting, room, writer
-from hardsave.stores.sqlite.copier import Copier
-from hardsave.stores.sqlite.lock import FileLock
+from hardsave.stores.local.file_lock import FileLock
+from hardsave.stores.sqlite import SqliteStore, connection
+from hardsave.stores.sqlite.backup import copier
+from hardsave.stores.sqlite.backup.copier import Copier
+from hardsave.stores.sqlite.gc import rewrite_lock, vacuum
+from hardsave.stores.sqlite.open import prepare
+from hardsave.stores.sqlite.write import writer
 
 SHORT = 0.05
 
 
 @pytest.fixture
 def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[hardsave.Vault]:
-    for module in (connection, opening, writer):
+    for module in (connection, prepare, writer):
         monkeypatch.setattr(module, "BUSY_SECONDS", SHORT)
     with hardsave.open(f"sqlite:///{tmp_path}/store.db") as opened:
         opened.timeline("a").save({"n": 0})
@@ -50,7 +54,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def rewritten(path: Path) -> Iterator[None]:
-    with rewriting.announced(str(path)), locked(path):
+    with rewrite_lock.announced(str(path)), locked(path):
         yield
 
 
@@ -88,7 +92,7 @@ def test_writers_wait_for_the_end_however_long_that_takes(
 def test_who_has_waited_long_enough_is_told_for_whom(
     vault: hardsave.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "PATIENCE_SECONDS", SHORT)
+    monkeypatch.setattr(rewrite_lock, "PATIENCE_SECONDS", SHORT)
     with (
         rewritten(tmp_path / "store.db"),
         pytest.raises(Unavailable, match=r"anew .* as a purge does.* repeat this when it has"),
@@ -110,27 +114,27 @@ def test_another_program_that_holds_the_file_is_not_waited_for(
 
 def test_nobody_waits_for_one_that_has_ended(tmp_path: Path) -> None:
     path = str(tmp_path / "store.db")
-    assert not rewriting.is_under_way(path)
-    with rewriting.announced(path):
-        assert rewriting.is_under_way(path)
-    assert not rewriting.waited_for(path)
+    assert not rewrite_lock.is_under_way(path)
+    with rewrite_lock.announced(path):
+        assert rewrite_lock.is_under_way(path)
+    assert not rewrite_lock.waited_for(path)
 
 
 def test_a_purge_says_that_it_is_at_it(
     patient: hardsave.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []
-    rewrite = room.rewrite
+    rewrite = vacuum.rewrite
 
     def looked(used: apsw.Connection) -> None:
-        seen.append(rewriting.is_under_way(str(tmp_path / "store.db")))
+        seen.append(rewrite_lock.is_under_way(str(tmp_path / "store.db")))
         rewrite(used)
 
-    monkeypatch.setattr(room, "rewrite", looked)
+    monkeypatch.setattr(vacuum, "rewrite", looked)
     patient.timeline("a").save({"n": "sesame"})
     patient.store.purge(text="sesame")
     assert seen == [True]
-    assert not rewriting.is_under_way(str(tmp_path / "store.db"))
+    assert not rewrite_lock.is_under_way(str(tmp_path / "store.db"))
 
 
 def test_it_is_not_over_before_the_wal_is_emptied(
@@ -138,14 +142,14 @@ def test_it_is_not_over_before_the_wal_is_emptied(
 ) -> None:
     """Which is as long as the store then, and keeps writers out no less."""
     path = str(tmp_path / "store.db")
-    truncate = room.truncate_wal
+    truncate = vacuum.truncate_wal
     seen: list[bool] = []
 
     def watched(*given: Any, must: bool) -> bool:
-        seen.append(rewriting.is_under_way(path))
+        seen.append(rewrite_lock.is_under_way(path))
         return truncate(*given, must=must)
 
-    monkeypatch.setattr(room, "truncate_wal", watched)
+    monkeypatch.setattr(vacuum, "truncate_wal", watched)
     patient.store.purge(timeline="a")
     assert seen == [True]
     patient.store.gc()
@@ -186,7 +190,7 @@ def _park_its_thread(vault: hardsave.Vault, ours: Copier, monkeypatch: pytest.Mo
 def test_whoever_writes_anew_is_the_one_who_moves_the_wal(long: Copier, tmp_path: Path) -> None:
     """Nobody else is in the way when he wants to empty it."""
     before = long._unmoved()
-    with rewriting.announced(str(tmp_path / "store.db")):
+    with rewrite_lock.announced(str(tmp_path / "store.db")):
         long.turn()
         assert long._unmoved() >= before
     long.turn()

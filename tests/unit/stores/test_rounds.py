@@ -11,9 +11,10 @@ import pytest
 from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import CheckpointRecord
 from hardsave.stores.base import Batch, ObjectsGone
-from hardsave.stores.sqlite import SqliteStore, file_identity
-from hardsave.stores.sqlite.lock import FileLock
-from hardsave.stores.sqlite.round import Item, Round
+from hardsave.stores.local.file_lock import FileLock
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite.open import file_identity
+from hardsave.stores.sqlite.write.transaction import Item, Transaction
 from hardsave.testing.batches import Line, an_entry, an_object, but, some_objects, trace
 from tests.unit.stores.background import PATIENCE_SECONDS, start
 from tests.unit.stores.processes import eventually
@@ -36,7 +37,7 @@ class Together:
         self._transact = store._writer._transact
         store._writer._transact = self._counted  # type: ignore[method-assign] # to look on
 
-    def _counted(self, items: Sequence[Item]) -> Round:
+    def _counted(self, items: Sequence[Item]) -> Transaction:
         self.sizes.append(len(items))
         fails = self.failing and len(items) > 1
         self.failing -= bool(fails)

@@ -13,7 +13,7 @@ from hardsave.objects.records import EntryRecord
 from hardsave.stores.base import Batch, Changes, ObjectsGone
 from hardsave.stores.ledger import Fence, Work
 from hardsave.stores.sqlite import SqliteStore, schema
-from hardsave.stores.sqlite.round import Write
+from hardsave.stores.sqlite.write.transaction import Write
 from hardsave.testing.batches import MOMENT, Line, a_note, an_id, but, operate
 from tests.unit.stores import ruins
 

@@ -15,7 +15,8 @@ import pytest
 import hardsave
 from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.stores.base import Durability
-from hardsave.stores.sqlite import SqliteStore, connection, room, schema
+from hardsave.stores.sqlite import SqliteStore, connection, schema
+from hardsave.stores.sqlite.gc import vacuum
 from hardsave.testing.batches import Line, a_note
 from tests.unit.stores.processes import Child
 
@@ -446,6 +447,6 @@ def test_an_error_that_somebody_keeps_does_not_keep_the_wal_from_being_emptied(
         fail()
     line.save()
     with store._reading() as reader:
-        assert room.truncate_wal(reader, 60, store._at_rest)
+        assert vacuum.truncate_wal(reader, 60, store._at_rest)
     assert os.path.getsize(f"{path}-wal") == 0
     assert kept.tb.tb_next is not None  # with the frames, and all that they hold

@@ -11,8 +11,10 @@ import apsw
 import pytest
 
 from hardsave.errors import Conflict, Misuse, Unavailable
-from hardsave.stores.sqlite import SqliteStore, gate, opening, schema, writer
-from hardsave.stores.sqlite.lock import FileLock
+from hardsave.stores.local.file_lock import FileLock
+from hardsave.stores.sqlite import SqliteStore, connection_gate, schema
+from hardsave.stores.sqlite.open import prepare
+from hardsave.stores.sqlite.write import writer
 from hardsave.testing.batches import Line
 from tests.unit.stores.background import PATIENCE_SECONDS, start
 from tests.unit.stores.processes import Child, fresh
@@ -98,7 +100,7 @@ def test_processes_write_at_the_same_time_and_lose_nothing(path: Path) -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nobody waits for long."""
     with monkeypatch.context() as patched:
-        for place in (writer, gate, opening):
+        for place in (writer, connection_gate, prepare):
             patched.setattr(place, "BUSY_SECONDS", 0.2)
         yield
 

@@ -15,14 +15,17 @@ import pytest
 
 import hardsave
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
-from hardsave.stores.sqlite import SqliteStore, copier, file_identity, writer
+from hardsave.stores.local.file_lock import FileLock
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite.backup import copier
+from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.stores.sqlite.connection import PAGE_BYTES, wal_bytes_of
-from hardsave.stores.sqlite.copier import Copier
-from hardsave.stores.sqlite.file_identity import FileIdentity
-from hardsave.stores.sqlite.lock import FileLock
-from hardsave.stores.sqlite.mark import Mark
-from hardsave.stores.sqlite.merge import Merger
-from hardsave.stores.sqlite.wal import dropped
+from hardsave.stores.sqlite.gc.merge import Merger
+from hardsave.stores.sqlite.open import file_identity
+from hardsave.stores.sqlite.open.commit_mark import CommitMark
+from hardsave.stores.sqlite.open.file_identity import FileIdentity
+from hardsave.stores.sqlite.salvage.wal_reader import dropped
+from hardsave.stores.sqlite.write import writer
 from hardsave.testing.batches import Line, trace
 from tests.unit.moments import another_moment
 from tests.unit.stores import ruins
@@ -56,7 +59,7 @@ def test_the_mark_follows_every_commit(path: Path) -> None:
     for number in range(4, 8):
         line = Line(store, f"line {number}")
         line.save()
-        found = Mark(str(mark_of(path))).read()
+        found = CommitMark(str(mark_of(path))).read()
         assert found is not None
         assert (found.number, found.relaxed) == (number, False)
     store.close()
@@ -171,7 +174,7 @@ def test_an_older_copy_is_noticed(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_mark_that_lags_behind_is_brought_up_to_date(path: Path) -> None:
-    mark = Mark(str(mark_of(path)))
+    mark = CommitMark(str(mark_of(path)))
     mark.write(1, relaxed=False)
     mark.close()
     SqliteStore(path).close()
@@ -188,7 +191,7 @@ def test_a_damaged_or_missing_mark_is_no_reason_to_refuse(path: Path, damage: by
     store = SqliteStore(path)
     assert store.count(None, "main") == 3
     store.close()
-    found = Mark(str(mark_of(path))).read()
+    found = CommitMark(str(mark_of(path))).read()
     assert found is not None
     assert found.number == 3
 
@@ -196,7 +199,7 @@ def test_a_damaged_or_missing_mark_is_no_reason_to_refuse(path: Path, damage: by
 def test_what_durability_process_gave_up_in_a_power_loss_is_said(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    mark = Mark(str(mark_of(path)))
+    mark = CommitMark(str(mark_of(path)))
     monkeypatch.setattr(mark, "_boot", b"the last")  # eight bytes: an earlier boot
     mark.write(5, relaxed=True)
     mark.close()
@@ -211,7 +214,7 @@ def test_what_durability_process_gave_up_in_a_power_loss_is_said(
 def test_any_other_loss_is_corrupt(
     path: Path, monkeypatch: pytest.MonkeyPatch, relaxed: bool, boot: bytes | None
 ) -> None:
-    mark = Mark(str(mark_of(path)))
+    mark = CommitMark(str(mark_of(path)))
     if boot is not None:
         monkeypatch.setattr(mark, "_boot", boot)
     mark.write(5, relaxed=relaxed)

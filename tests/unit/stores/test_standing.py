@@ -9,7 +9,8 @@ import pytest
 
 from hardsave.errors import Conflict, Unavailable
 from hardsave.stores.base import Batch, Changes
-from hardsave.stores.sqlite import SqliteStore, file_identity
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite.open import file_identity
 from hardsave.testing.batches import Line, a_note, an_entry, an_object, but, operate
 
 

@@ -14,11 +14,13 @@ import pytest
 
 import hardsave
 from hardsave.errors import Corrupt, Unavailable
-from hardsave.stores.sqlite import SqliteStore, backup, feeding, takeover
-from hardsave.stores.sqlite.copier import Copier
-from hardsave.stores.sqlite.mark import Mark
-from hardsave.stores.sqlite.merge import Merger
-from hardsave.stores.sqlite.takeover import Plan, Witnesses, decide
+from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.sqlite.backup import backup_file, row_feed
+from hardsave.stores.sqlite.backup.copier import Copier
+from hardsave.stores.sqlite.gc.merge import Merger
+from hardsave.stores.sqlite.open.commit_mark import CommitMark
+from hardsave.stores.sqlite.salvage import takeover
+from hardsave.stores.sqlite.salvage.takeover import Plan, Witnesses, decide
 from hardsave.testing.batches import Line
 from hardsave.timeline.policy import Policy
 from tests.unit.stores import ruins
@@ -126,7 +128,7 @@ def test_a_ruined_store_comes_back_whole(
     assert "first_lost" not in entry
     if remains is not None:
         assert (path.parent / set_aside(path)[0]).read_bytes() == remains
-    mark = Mark(str(beside(path, "-mark"))).read()
+    mark = CommitMark(str(beside(path, "-mark"))).read()
     assert mark is not None
     assert mark.number == COMMITS + 2  # with the takeover's own entry, and the next save
 
@@ -562,7 +564,7 @@ def test_a_takeover_that_did_not_get_far_leaves_everything_as_it_was(
     def die(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("hardsave.stores.sqlite.salvage.sync", die)
+    monkeypatch.setattr("hardsave.stores.sqlite.salvage.rebuild.sync", die)
     with pytest.raises(Unavailable):
         hardsave.open(url(path))
     assert path.read_bytes() == before
@@ -574,12 +576,12 @@ def test_a_takeover_that_did_not_get_far_leaves_everything_as_it_was(
 def test_the_backup_follows_the_new_file(path: Path) -> None:
     overwrite(path)
     SqliteStore(path).close()
-    old = feeding.open_for_feeding(str(path), lambda: False, lambda: True)
-    with pytest.raises(feeding.Outdated):  # the new file is not what it was copied from
-        feeding.feed(old)
+    old = row_feed.open_for_feeding(str(path), lambda: False, lambda: True)
+    with pytest.raises(row_feed.Outdated):  # the new file is not what it was copied from
+        row_feed.feed(old)
     old.close()
     assert_intact(path)
-    copied = backup.peek(str(path))
+    copied = backup_file.peek(str(path))
     assert copied is not None
     assert copied.number == COMMITS + 2
     overwrite(path)
@@ -598,7 +600,7 @@ def test_a_disk_that_fails_for_a_moment_is_not_taken_for_a_backup_that_is_of_no_
 
     spoil_header(path)
     with monkeypatch.context() as patch:
-        patch.setattr(backup, "copied", fail)
+        patch.setattr(backup_file, "copied", fail)
         with pytest.raises(Unavailable):
             hardsave.open(url(path))
     assert set_aside(path) == []
@@ -617,8 +619,8 @@ import os, sys
 from pathlib import Path
 from unittest import mock
 import hardsave
-from hardsave.stores.sqlite.copier import Copier
-from hardsave.stores.sqlite.merge import Merger
+from hardsave.stores.sqlite.backup.copier import Copier
+from hardsave.stores.sqlite.gc.merge import Merger
 from hardsave.timeline.policy import Policy
 from tests.unit.stores import ruins
 mock.patch.object(Copier, "saw").start()

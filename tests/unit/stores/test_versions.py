@@ -7,7 +7,7 @@ import pytest
 import hardsave
 from hardsave.errors import Misuse, Unavailable
 from hardsave.stores.sqlite import connection, schema
-from hardsave.stores.sqlite.presence import Presence
+from hardsave.stores.sqlite.open.presence import Presence
 from tests.unit.stores import ruins
 from tests.unit.stores.ruins import assert_intact, beside, set_aside, url
 

@@ -7,7 +7,7 @@ import hardsave
 from hardsave.objects.records import OwnerRecord
 from hardsave.stores.base import Store
 from hardsave.stores.ledger import Moment
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.tasks.ledger import Tasks
 
 START = 1_700_000_000_000_000
@@ -59,7 +59,7 @@ class Room:
 
     def abandon(self, session: str = "dead", **about: Any) -> OwnerRecord:
         """A lease of a process that is gone: on this machine, with a number that nobody has."""
-        from hardsave.stores import processes
+        from hardsave.stores.host import processes
 
         here = processes.here()
         owner = OwnerRecord(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from hardsave.tasks import child_lock
 from hardsave.tasks.recovery import RecoveryReport
 from tests.unit.tasks.room import Room

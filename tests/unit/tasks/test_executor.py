@@ -14,7 +14,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Misuse, Unavailable
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.tasks import executor, shift
 from hardsave.tasks.child_lock import ChildLocks, Survivors
 from hardsave.tasks.shift import Terms

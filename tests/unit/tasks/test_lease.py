@@ -15,7 +15,7 @@ import pytest
 import hardsave
 from hardsave.errors import LeaseLost, Misuse
 from hardsave.objects.records import TaskRecord
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.tasks.claiming import begin
 from hardsave.tasks.lease import Lease, Listener
 from tests.unit.stores.processes import Child

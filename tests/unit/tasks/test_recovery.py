@@ -3,8 +3,8 @@ from collections.abc import Callable
 import pytest
 
 from hardsave.objects.records import OwnerRecord
+from hardsave.stores.host.processes import UNKNOWN, Place
 from hardsave.stores.ledger import Moment
-from hardsave.stores.processes import UNKNOWN, Place
 from hardsave.tasks.recovery import MAX_LEASE, fate, orphaned
 from hardsave.testing.duties import a_task, an_owner
 

@@ -9,7 +9,7 @@ from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.types import Types
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.testing.batches import an_entry
 from hardsave.timeline.diff import Diff, compare
 

@@ -5,7 +5,7 @@ import pytest
 from hardsave.errors import Corrupt, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.stores.base import Batch, Move
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.testing.batches import Line, an_entry, but
 from hardsave.timeline.history import CANDIDATES, History
 from hardsave.timeline.refs import to_text

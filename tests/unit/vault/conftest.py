@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.vault.desk import Desk

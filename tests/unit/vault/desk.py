@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hardsave.errors import HardsaveError
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.workspace.room import leftovers, picture

@@ -5,7 +5,7 @@ from typing import Any
 
 from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 
 SECOND = 1_000_000
 MOMENT = 1_700_000_000 * SECOND

@@ -10,7 +10,7 @@ import pytest
 import hardsave
 from hardsave import aio
 from hardsave.errors import Conflict
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 
 AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
 Body = Callable[[hardsave.Attempt, hardsave.Timeline], Any]

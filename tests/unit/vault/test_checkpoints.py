@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import hardsave
 from hardsave.errors import Misuse, NotFound
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault

@@ -7,7 +7,7 @@ import pytest
 
 from hardsave import Task, aio
 from hardsave.errors import Misuse, Unstorable
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.tasks import states
 from hardsave.vault.events import EventName, Events, SaveFailed
 from hardsave.vault.line import Timeline

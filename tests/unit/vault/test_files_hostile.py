@@ -17,7 +17,7 @@ from hardsave.objects.envelope import (
     VALUE,
 )
 from hardsave.objects.hashing import Hash, digest
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.vault import Vault
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry
 from hardsave.workspace.snapshot import content, directory

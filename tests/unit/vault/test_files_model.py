@@ -10,7 +10,7 @@ import pytest
 
 from hardsave.errors import NotFound
 from hardsave.objects.records import ID_BYTES
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.vault import Vault
 from tests.unit.vault.desk import Picture, wipe
 from tests.unit.workspace.room import leftovers, picture

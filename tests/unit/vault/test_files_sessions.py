@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Conflict, Unavailable
-from hardsave.stores.sqlite.lock import FileLock
+from hardsave.stores.local.file_lock import FileLock
 from hardsave.vault import place, sessions
 from hardsave.vault.line import Timeline
 from hardsave.vault.sessions import Brought, Saved

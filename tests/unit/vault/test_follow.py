@@ -14,7 +14,7 @@ import hardsave
 from hardsave import aio
 from hardsave.errors import Misuse
 from hardsave.objects.records import CheckpointRecord, LogRecord
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault import follow
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault

@@ -16,9 +16,9 @@ from hardsave.errors import Conflict, Misuse, Unavailable
 from hardsave.objects import growth, levels, shadow
 from hardsave.objects.records import TimelineRecord
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.registry import sqlite_path
-from hardsave.stores.sqlite import file_identity
+from hardsave.stores.sqlite.open import file_identity
 from hardsave.vault import line as line_module
 from hardsave.vault import saving
 from hardsave.vault.line import Timeline

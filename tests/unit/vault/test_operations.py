@@ -16,7 +16,7 @@ from hardsave.errors import Conflict, Corrupt, Misuse, NotFound
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import LogRecord
 from hardsave.stores.base import Batch, Changes, Store
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing.batches import an_entry
 from hardsave.vault import operations, undo

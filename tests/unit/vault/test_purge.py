@@ -15,8 +15,8 @@ from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.objects.rewriting import Rewriting
 from hardsave.objects.types import Types
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
-from hardsave.stores.sqlite import drafts
+from hardsave.stores.memory.store import MemoryStore
+from hardsave.stores.sqlite.backup import durable_files
 from hardsave.stores.sqlite.store import SqliteStore
 from hardsave.vault import purge
 from hardsave.vault.vault import Vault
@@ -150,8 +150,8 @@ def test_what_was_left_half_made_goes_too(path: Path, has_backup: bool) -> None:
         vault.timeline("main").save({"messages": [SECRETS[0] * 20]})
         if has_backup:
             backed_up(path)
-        rows = [drafts.TAKEOVER + each for each in drafts.ROWS.values()]
-        for suffix in ("-backup-old", "-backup-new", drafts.TAKEOVER, *rows):
+        rows = [durable_files.TAKEOVER + each for each in durable_files.ROWS.values()]
+        for suffix in ("-backup-old", "-backup-new", durable_files.TAKEOVER, *rows):
             path.with_name(path.name + suffix).write_text(SECRETS[0])
         vault.store.purge(text=SECRETS[0])
         assert found(path.parent, SECRETS[:1]) == set()

@@ -13,7 +13,7 @@ import hardsave
 from hardsave import aio
 from hardsave.errors import Misuse
 from hardsave.objects.redaction import Redaction
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.vault import Vault
 from tests.unit.objects.planted import secrets, settings
 from tests.unit.vault import secrets_scanner

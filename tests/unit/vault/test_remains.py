@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.stores.sqlite.daemon_lock import DaemonLock
+from hardsave.stores.local.daemon_lock import DaemonLock
 from hardsave.vault import projects
 from tests.unit.vault.secrets_scanner import found
 

@@ -14,7 +14,7 @@ import hardsave
 from hardsave import aio
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.timeline.policy import Policy
 from hardsave.vault import retain
 from hardsave.vault.line import Timeline

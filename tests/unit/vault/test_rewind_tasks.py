@@ -8,7 +8,7 @@ import pytest
 from hardsave.errors import Conflict, LeaseLost, Misuse
 from hardsave.objects.records import LogRecord, TaskRecord
 from hardsave.stores.base import Batch
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.tasks.attempt import working
 from hardsave.timeline.policy import Policy
 from hardsave.vault.line import Timeline

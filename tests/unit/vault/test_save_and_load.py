@@ -12,7 +12,7 @@ import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.objects.types import Types
 from hardsave.objects.view import StateList, StateMap
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.vault.stage import MOMENT, SECOND, Clock, Watched, messages

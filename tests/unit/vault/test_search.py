@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hardsave.errors import Misuse
 from hardsave.stores.base import Changes
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault import search, search_walk
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.line import Timeline

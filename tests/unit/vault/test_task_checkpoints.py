@@ -11,7 +11,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import LeaseLost
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.tasks.attempt import working
 from hardsave.tasks.awaited_attempt import Attempt
 from hardsave.timeline.policy import Policy

@@ -16,7 +16,7 @@ from hardsave.errors import Conflict, Corrupt, Misuse, NotFound, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id, LogRecord
 from hardsave.stores.base import Batch, Changes, Store
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing.batches import an_entry
 from hardsave.timeline.policy import Policy

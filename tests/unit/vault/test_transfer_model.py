@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hardsave.errors import Conflict, NotFound
 from hardsave.stores.base import Batch, Changes
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing.batches import an_entry
 from hardsave.vault.vault import Vault

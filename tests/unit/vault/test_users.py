@@ -8,7 +8,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Corrupt, HardsaveError, Misuse, NotFound
-from hardsave.stores.memory import MemoryStore
+from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.vault import Vault
 from tests.unit.vault.stage import messages
 

@@ -103,9 +103,9 @@ def _store(what: str, session: Session) -> Finding:
             f"{path} lies in the workspace: an agent that empties it reaches the store",
             "leave out --store and HARDSAVE_STORE, or name a place outside",
         )
-    from hardsave.stores.sqlite import cramped
+    from hardsave.stores.sqlite.open import read_only
 
-    if (reason := cramped.read_only(str(path))) is not None:
+    if (reason := read_only.read_only(str(path))) is not None:
         message = f"{reason.why.format(path)}: it can be looked at, and nothing is saved"
         return Finding(what, "failure", message, reason.cure)
     return Finding(what, "ok", str(path))
@@ -129,12 +129,12 @@ def _backup(what: str, session: Session) -> Finding:
     path = session.store_path
     if path is None or not path.exists():
         return Finding(what, "ok", "nothing to copy yet")
-    from hardsave.stores.sqlite import backup
+    from hardsave.stores.sqlite.backup import backup_file
 
-    copied = backup.peek(str(path))
+    copied = backup_file.peek(str(path))
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
     last = max((record_of(each).number for each in newest), default=0)
-    own = Path(backup.path_of(str(path)))
+    own = Path(backup_file.path_of(str(path)))
     return findings.backup(
         what,
         None if copied is None else copied.number,
@@ -250,7 +250,7 @@ def _daemon(what: str, session: Session) -> Finding:
     if path is None:
         return Finding(what, "ok", "none: each hook saves by itself")
     from hardsave.daemon import election
-    from hardsave.stores.sqlite import daemon_lock
+    from hardsave.stores.local import daemon_lock
 
     found = daemon_lock.holder(election.lock_path(str(path), str(session.directory)))
     if found is None and election.are_too_many_zombies():

@@ -19,7 +19,7 @@ from hardsave.compat import foreign
 from hardsave.compat.code_agent.records import TaskState
 from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.objects import depth
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from hardsave.tasks import names
 from hardsave.workspace.filesystem.bounded_read import read_path
 

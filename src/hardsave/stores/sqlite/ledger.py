@@ -23,9 +23,9 @@ from hardsave.stores.ledger import (
     first_unmet,
     lost_message,
 )
-from hardsave.stores.sqlite.changes import note
 from hardsave.stores.sqlite.connection import zeroing
 from hardsave.stores.sqlite.schema import LAST_NUMBER, last_number
+from hardsave.stores.sqlite.write.operations import note
 
 LEDGER_ITSELF = 0  # in the place of a task: the entry is about the ledger as a whole
 

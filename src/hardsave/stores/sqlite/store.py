@@ -16,11 +16,12 @@ from hardsave.objects.records import (
     OwnerRecord,
 )
 from hardsave.stores.base import Batch, Collected, Durability, Report, Stats
-from hardsave.stores.boot import awake, boot_id
+from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
-from hardsave.stores.sqlite import ahead, backup, drafts, ledger, opened, packs, pins, room
-from hardsave.stores.sqlite.ahead import Ahead
-from hardsave.stores.sqlite.checking import backup_faults, index_faults
+from hardsave.stores.local.file_lock import FileLock
+from hardsave.stores.sqlite import ledger, packs
+from hardsave.stores.sqlite.backup import backup_file, durable_files
+from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.stores.sqlite.connection import (
     OPEN_AGAIN,
     at_one_moment,
@@ -29,22 +30,25 @@ from hardsave.stores.sqlite.connection import (
     real_path,
     translated,
 )
-from hardsave.stores.sqlite.copier import Copier
-from hardsave.stores.sqlite.cramped import Cramped
-from hardsave.stores.sqlite.finding import Finder
-from hardsave.stores.sqlite.gate import Gate
-from hardsave.stores.sqlite.housekeeping import Access, Housekeeper
-from hardsave.stores.sqlite.index import bounds, indexed_upto
-from hardsave.stores.sqlite.lock import FileLock
-from hardsave.stores.sqlite.mark import Mark
-from hardsave.stores.sqlite.merge import Merger
-from hardsave.stores.sqlite.opening import prepare, suspect
-from hardsave.stores.sqlite.presence import Presence
-from hardsave.stores.sqlite.questions import Questions
-from hardsave.stores.sqlite.writer import Refusing, Writer
+from hardsave.stores.sqlite.connection_gate import ConnectionGate
+from hardsave.stores.sqlite.gc import vacuum
+from hardsave.stores.sqlite.gc.maintenance import Access, Maintenance
+from hardsave.stores.sqlite.gc.merge import Merger
+from hardsave.stores.sqlite.open import open_stores
+from hardsave.stores.sqlite.open.commit_mark import CommitMark
+from hardsave.stores.sqlite.open.prepare import prepare, suspect
+from hardsave.stores.sqlite.open.presence import Presence
+from hardsave.stores.sqlite.open.read_only import ReadOnlyFile
+from hardsave.stores.sqlite.read.object_index import bounds, indexed_upto
+from hardsave.stores.sqlite.read.object_reader import ObjectReader
+from hardsave.stores.sqlite.read.queries import Queries
+from hardsave.stores.sqlite.salvage.structure_check import backup_faults, index_faults
+from hardsave.stores.sqlite.write import pins, put_ahead
+from hardsave.stores.sqlite.write.put_ahead import PutAhead
+from hardsave.stores.sqlite.write.writer import Refusing, Writer
 
 
-class SqliteStore(Questions):
+class SqliteStore(Queries):
     """See `stores.base` for the contract. Threads share one instance; processes open their own."""
 
     def __init__(
@@ -60,8 +64,8 @@ class SqliteStore(Questions):
         self._durability = durability
         self._has_backup = backup
         self._pins: set[bytes] = set()  # that this store has taken, and not given back
-        self._ahead: dict[bytes, Ahead] = {}  # what was put under each of them
-        self._gate = Gate(self._reopen)
+        self._ahead: dict[bytes, PutAhead] = {}  # what was put under each of them
+        self._gate = ConnectionGate(self._reopen)
         self._reopen()
 
     @property
@@ -69,17 +73,17 @@ class SqliteStore(Questions):
         return self._gate.is_open
 
     def _reopen(self) -> None:
-        with opened.turn():
+        with open_stores.turn():
             self._start()
-            opened.add(self)
+            open_stores.add(self)
 
     def _start(self) -> None:
         """Open the file, and everything that belongs to this process alone."""
         self._lock = FileLock(self.path + "-lock")
-        self._mark = Mark(self.path + "-mark")
+        self._mark = CommitMark(self.path + "-mark")
         self._presence = Presence(self.path + "-open")
         self._free: list[apsw.Connection] = []
-        self._objects = Finder(self._met)
+        self._objects = ObjectReader(self._met)
         self._users: dict[str | None, int] = {None: 0}
         try:
             prepared = prepare(
@@ -88,9 +92,9 @@ class SqliteStore(Questions):
                 self._lock,
                 self._mark,
                 self._presence,
-                is_open_here=opened.has(self.path),
+                is_open_here=open_stores.has(self.path),
             )
-            self._cramped = prepared if isinstance(prepared, Cramped) else None
+            self._read_only = prepared if isinstance(prepared, ReadOnlyFile) else None
             self._writer = self._begin_writing(prepared)
         except OSError as error:
             self._let_go()
@@ -101,7 +105,7 @@ class SqliteStore(Questions):
             self._let_go()
             raise
         self._merger = Merger(self._writer, self._connect)
-        is_copied = self._has_backup and self._cramped is None
+        is_copied = self._has_backup and self._read_only is None
         self._copier = Copier(self._writer) if is_copied else None
         access = Access(
             self._reading_at_once,
@@ -113,10 +117,10 @@ class SqliteStore(Questions):
             self._trim_backup,
             self._forget_pins,
         )
-        self._housekeeper = Housekeeper(self.path, access, compress=self._compress)
+        self._housekeeper = Maintenance(self.path, access, compress=self._compress)
 
-    def _begin_writing(self, prepared: "apsw.Connection | Cramped") -> Writer:
-        if isinstance(prepared, Cramped):
+    def _begin_writing(self, prepared: "apsw.Connection | ReadOnlyFile") -> Writer:
+        if isinstance(prepared, ReadOnlyFile):
             return Refusing(prepared)
         return Writer(
             self.path,
@@ -132,8 +136,8 @@ class SqliteStore(Questions):
 
     def _make_way(self, *, to_write: bool = False) -> None:
         """What was opened on a full disk is opened anew once that may help."""
-        cramped = self._cramped
-        if cramped is not None and (to_write or cramped.has_moved()):
+        opened = self._read_only
+        if opened is not None and (to_write or opened.has_moved()):
             self._gate.hold()
             try:
                 self._gate.shut(self._shut)
@@ -142,7 +146,7 @@ class SqliteStore(Questions):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Writer]:
-        if self._cramped is not None:
+        if self._read_only is not None:
             self._make_way(to_write=True)
         with self._gate:
             yield self._writer
@@ -153,7 +157,7 @@ class SqliteStore(Questions):
         self._lock.close()
 
     def commit(self, batch: Batch) -> int:
-        if self._cramped is not None:
+        if self._read_only is not None:
             self._make_way(to_write=True)
         with self._gate:  # as `_writing` does, by the shortest way
             try:
@@ -184,14 +188,14 @@ class SqliteStore(Questions):
 
     def _met(self, user: int, count: int) -> None:
         """Packs that were not known yet: whoever finds many of them waiting merges them."""
-        if self._cramped is None:
+        if self._read_only is None:
             self._merger.met(user, count)
 
     def rescue(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         with self._reading() as connection:
             number = self._user(user, connection)
         try:
-            return backup.rescue(self.path, number, set(hashes))
+            return backup_file.rescue(self.path, number, set(hashes))
         except Corrupt:
             log(__name__).exception("the backup of %s cannot be read", self.path)
             return {}
@@ -236,7 +240,7 @@ class SqliteStore(Questions):
     def _note_ahead(self, user: str | None, pin: bytes, objects: Collection[Hash]) -> None:
         if pin not in self._ahead:
             with self._reading() as connection:
-                self._ahead[pin] = ahead.begin(connection, self._user(user, connection))
+                self._ahead[pin] = put_ahead.begin(connection, self._user(user, connection))
         if self._ahead[pin].is_all:
             self._ahead[pin].objects.update(objects)
 
@@ -250,7 +254,7 @@ class SqliteStore(Questions):
         held = pins.ours(pin)
         put = self._ahead.pop(held, None)
         if given_up is not None and put is not None and put.is_all:
-            from hardsave.stores.sqlite.discard import Discard  # few saves are given up
+            from hardsave.stores.sqlite.gc.discard import Discard  # few saves are given up
 
             self._housekeeper.discard(Discard(self._user(user), held, put, given_up))
         else:
@@ -304,7 +308,10 @@ class SqliteStore(Questions):
         )
         found = self._row(sql, user) or (0, 0, 0, 0, 0, 0)
         timelines, checkpoints, objects, own, every, object_bytes = found
-        size, copied = room.file_bytes(self.path), room.file_bytes(backup.path_of(self.path))
+        size, copied = (
+            vacuum.file_bytes(self.path),
+            vacuum.file_bytes(backup_file.path_of(self.path)),
+        )
         # A backup is as long as its store before long: nothing has to go for what it still holds.
         share = (size + min(size, copied)) * own // every if every else 0
         return Stats(
@@ -323,8 +330,8 @@ class SqliteStore(Questions):
     def _sync_wal(self) -> None:
         try:
             with contextlib.suppress(FileNotFoundError):  # what moves it into the file syncs that
-                drafts.sync(self.path + "-wal")
-            drafts.sync(os.path.dirname(self.path))
+                durable_files.sync(self.path + "-wal")
+            durable_files.sync(os.path.dirname(self.path))
         except OSError as error:
             raise Unavailable(
                 f"{self.path} cannot be synced: {error}; see to the disk, then repeat"
@@ -338,7 +345,7 @@ class SqliteStore(Questions):
 
     def check_usable(self) -> None:
         with self._gate:
-            if self._cramped is not None:
+            if self._read_only is not None:
                 return  # each read opens the file anew
             if not self._writer.is_in_place():
                 raise Unavailable(
@@ -368,7 +375,7 @@ class SqliteStore(Questions):
             return [str(error), *backup_faults(self.path)]
 
     def repair(self) -> Report:
-        from hardsave.stores.sqlite.repair import repair  # only whoever needs it loads it
+        from hardsave.stores.sqlite.salvage.repair import repair  # only whoever needs it loads it
 
         self._gate.hold()
         try:
@@ -399,8 +406,8 @@ class SqliteStore(Questions):
         self._let_go()
 
     def _connect(self) -> apsw.Connection:
-        if self._cramped is not None:
-            return self._cramped.connect()
+        if self._read_only is not None:
+            return self._read_only.connect()
         connection = connect(self.path, self._durability, create=False)
         if self._has_backup:  # see `Writer.move_what_is_copied`
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -458,7 +465,7 @@ class SqliteStore(Questions):
         self._users[name] = int(found)
         return int(found)
 
-    # Forks: see `opened`
+    # Forks: see `open.open_stores`
 
     def before_fork(self) -> None:
         self._gate.hold()
@@ -481,7 +488,7 @@ class _Reading:
 
     def __enter__(self) -> apsw.Connection:
         store = self._store
-        if store._cramped is not None:
+        if store._read_only is not None:
             store._make_way()
         store._gate.__enter__()
         try:
@@ -502,7 +509,7 @@ class _Reading:
     ) -> None:
         store = self._store
         try:
-            if store._cramped is not None and store._cramped.has_moved():
+            if store._read_only is not None and store._read_only.has_moved():
                 raise Unavailable(f"others write to {store.path} again; repeat it") from error
             if error is None:
                 store._free.append(self._connection)

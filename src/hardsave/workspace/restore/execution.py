@@ -19,7 +19,7 @@ from pathlib import Path
 from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.progress import meter
-from hardsave.stores.boot import boot_id
+from hardsave.stores.host.boot import boot_id
 from hardsave.workspace.filesystem.durable_write import sync_directory
 from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.restore import journal

@@ -1,0 +1,1 @@
+"""This machine: its boot, its clock, its processes."""

@@ -1,0 +1,1 @@
+"""Files of this host that processes share: locks."""

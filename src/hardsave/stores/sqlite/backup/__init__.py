@@ -1,0 +1,1 @@
+"""The live backup: a second file, fed by rows."""

@@ -1,0 +1,1 @@
+"""Maintenance: merging packs, removing what no checkpoint leads to, giving room back."""

@@ -1,0 +1,1 @@
+"""Reading rows and objects."""

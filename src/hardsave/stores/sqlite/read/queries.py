@@ -1,0 +1,267 @@
+"""What is read with one statement: checkpoints, timelines, the log, tasks."""
+
+from typing import Any
+
+from hardsave.objects.records import (
+    CheckpointRecord,
+    EntryRecord,
+    Id,
+    LogRecord,
+    OwnerRecord,
+    TaskRecord,
+    TimelineRecord,
+    Tombstone,
+)
+from hardsave.stores.base import FILES_WITHIN, Query, TimelineQuery, TimelineRow
+from hardsave.stores.ledger import TaskQuery
+from hardsave.stores.sqlite import ledger
+
+_CHECKPOINT = """
+    SELECT c.number, c.id, t.name, c.seq, c.parent, c.created_at,
+           c.name, c.kind, c.status, c.description, c.metadata, c.root,
+           c.snapshot, c.workspace, c.task, c.generation, c.attempt, c.summary, c.hidden
+    FROM checkpoints AS c JOIN timelines AS t ON t.id = c.timeline
+"""
+# For a single row a subquery takes a third of the time of a join.
+_ONE_CHECKPOINT = """
+    SELECT number, id, (SELECT name FROM timelines WHERE id = timeline), seq, parent, created_at,
+           name, kind, status, description, metadata, root, snapshot, workspace,
+           task, generation, attempt, summary, hidden
+    FROM checkpoints WHERE user = ? AND id = ?
+"""
+_TIMELINE = "SELECT name, head, last_seq, created_at, origin, deleted, title FROM timelines"
+_TOMBSTONE = """
+    SELECT s.id, t.name, s.seq, s.parent
+    FROM tombstones AS s JOIN timelines AS t ON t.id = s.timeline
+"""
+_COLUMNS = (
+    "{0}.number, {0}.id, (SELECT name FROM timelines WHERE id = {0}.timeline), {0}.seq, "
+    "{0}.parent, {0}.created_at, {0}.name, {0}.kind, {0}.status, {0}.description, {0}.metadata, "
+    "{0}.root, {0}.snapshot, {0}.workspace, {0}.task, {0}.generation, {0}.attempt, {0}.summary, "
+    "{0}.hidden"
+)
+# All that a list of timelines tells, with two looks into indexes for each of them. Sorted without
+# an index: one by time would cost every save a page.
+_RECENT = f"""
+    SELECT t.name, t.head, t.last_seq, t.created_at, t.origin, t.deleted, t.title,
+           max(t.created_at, coalesce(n.created_at, 0)) AS updated,
+           {_COLUMNS.format("n")}, {_COLUMNS.format("h")}
+    FROM timelines AS t
+    LEFT JOIN checkpoints AS n ON n.number = (
+        SELECT number FROM checkpoints WHERE timeline = t.id AND hidden <= 0
+        ORDER BY seq DESC LIMIT 1)
+    LEFT JOIN checkpoints AS h ON h.user = t.user AND h.id = t.head
+    WHERE t.user = ?1 AND (?2 OR NOT t.deleted)
+      AND (?3 IS NULL OR ?3 = coalesce(n.workspace, (
+        SELECT workspace FROM (
+            SELECT workspace FROM checkpoints WHERE timeline = t.id AND hidden <= 0
+            ORDER BY seq DESC LIMIT ?4) WHERE workspace IS NOT NULL LIMIT 1), h.workspace))
+      AND (?5 IS NULL OR updated < ?5 OR (updated = ?5 AND t.name > ?6))
+    ORDER BY updated DESC, t.name LIMIT ?7
+"""  # noqa: S608 # put together from constants only
+# From one path to the next by the index: there may be a hundred thousand captures of each.
+_WORKSPACES = """
+    WITH RECURSIVE found (path) AS (
+        SELECT min(workspace) FROM checkpoints WHERE user = ?1 AND workspace > ?2
+        UNION ALL
+        SELECT (SELECT min(workspace) FROM checkpoints WHERE user = ?1 AND workspace > path)
+        FROM found WHERE path IS NOT NULL
+    )
+    SELECT path FROM found WHERE path IS NOT NULL LIMIT ?3
+"""
+_LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
+_TASK = f"SELECT {ledger.READ} FROM tasks"  # noqa: S608 # put together from constants only
+_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until FROM owners"
+
+
+class Queries:
+    """A part of the contract of `stores.base`. A store that inherits it says where rows are."""
+
+    def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a statement whose first value is the user's number."""
+        raise NotImplementedError
+
+    def _row(self, sql: str, user: str | None, *values: Any) -> tuple[Any, ...] | None:
+        rows = self._rows(sql, user, *values)
+        return rows[0] if rows else None
+
+    def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
+        row = self._row(f"{_TIMELINE} WHERE user = ? AND name = ?", user, name)
+        return None if row is None else _timeline(row)
+
+    def timelines(
+        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+    ) -> list[TimelineRecord]:
+        sql = (
+            f"{_TIMELINE} WHERE user = ? AND (?2 IS NULL OR name > ?2) AND (?4 OR NOT deleted) "
+            "ORDER BY name LIMIT ?3"
+        )
+        return [_timeline(row) for row in self._rows(sql, user, after, limit, deleted)]
+
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        updated, name = query.after or (None, None)
+        values = (query.deleted, query.workspace, FILES_WITHIN, updated, name, query.limit)
+        return [_timeline_row(row) for row in self._rows(_RECENT, user, *values)]
+
+    def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
+        row = self._row(_ONE_CHECKPOINT, user, id)
+        if row is None or row[2] is None:  # one whose timeline is gone is gone too
+            return None
+        return CheckpointRecord._make(row)
+
+    def checkpoints_between(
+        self, user: str | None, low: Id, high: Id, limit: int
+    ) -> list[CheckpointRecord]:
+        sql = (
+            f"{_CHECKPOINT} WHERE c.user = ? AND c.id BETWEEN ? AND ? AND c.hidden <= 0 "
+            "ORDER BY c.id LIMIT ?"
+        )
+        return [CheckpointRecord(*row) for row in self._rows(sql, user, low, high, limit)]
+
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        conditions = ["t.user = ? AND t.name = ?"]
+        if not query.hidden:
+            conditions.append("c.hidden <= 0")
+        values: list[Any] = [query.timeline]
+        for column, value in (
+            ("c.seq < ?", query.before_seq),
+            ("c.seq = ?", query.seq),
+            ("c.name = ?", query.name),
+            ("c.kind = ?", query.kind),
+            ("c.status = ?", query.status),
+            ("c.created_at >= ?", query.since),
+            ("c.created_at <= ?", query.until),
+        ):
+            if value is not None:
+                conditions.append(column)
+                values.append(value)
+        sql = f"{_CHECKPOINT} WHERE {' AND '.join(conditions)} ORDER BY c.seq DESC LIMIT ?"
+        make = CheckpointRecord._make
+        return [make(row) for row in self._rows(sql, user, *values, query.limit)]
+
+    def count(self, user: str | None, timeline: str) -> int:
+        sql = (
+            "SELECT count(*) FROM checkpoints WHERE timeline = "
+            "(SELECT id FROM timelines WHERE user = ? AND name = ?) AND hidden <= 0"
+        )
+        row = self._row(sql, user, timeline)
+        return 0 if row is None else int(row[0])
+
+    def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
+        # No index by parent: it would cost every save a page, for a question seldom asked.
+        sql = f"{_CHECKPOINT} WHERE c.user = ? AND c.parent = ? AND c.hidden <= 0 ORDER BY c.number"
+        return [CheckpointRecord(*row) for row in self._rows(sql, user, parent)]
+
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        sql = f"{_CHECKPOINT} WHERE c.user = ? AND c.number > ? ORDER BY c.number LIMIT ?"
+        return [CheckpointRecord(*row) for row in self._rows(sql, user, after, limit)]
+
+    def captured(
+        self,
+        user: str | None,
+        workspace: bytes,
+        before: int | None,
+        limit: int,
+        *,
+        hidden: bool = True,
+    ) -> list[CheckpointRecord]:
+        sql = (
+            f"{_CHECKPOINT} WHERE c.user = ? AND c.workspace = ? AND (?3 IS NULL OR c.number < ?3) "
+            "AND (?4 OR c.hidden <= 0) ORDER BY c.number DESC LIMIT ?5"
+        )
+        rows = self._rows(sql, user, workspace, before, hidden, limit)
+        return [CheckpointRecord._make(row) for row in rows]
+
+    def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
+        return [path for (path,) in self._rows(_WORKSPACES, user, after, limit)]
+
+    def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
+        row = self._row(f"{_TOMBSTONE} WHERE s.user = ? AND s.id = ?", user, id)
+        return None if row is None else Tombstone(*row)
+
+    def tombstones(
+        self, user: str | None, timeline: str, before_seq: int | None, limit: int
+    ) -> list[Tombstone]:
+        sql = (
+            f"{_TOMBSTONE} WHERE t.user = ? AND t.name = ? AND (?3 IS NULL OR s.seq < ?3) "
+            "ORDER BY s.seq DESC LIMIT ?4"
+        )
+        return [Tombstone(*row) for row in self._rows(sql, user, timeline, before_seq, limit)]
+
+    def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
+        sql = f"{_LOG} WHERE user = ? AND number > ? ORDER BY number LIMIT ?"
+        return [LogRecord(*row) for row in self._rows(sql, user, after, limit)]
+
+    def log_before(
+        self, user: str | None, before: int | None, limit: int, timeline: str | None = None
+    ) -> list[LogRecord]:
+        sql = (
+            f"{_LOG} WHERE user = ? AND (?2 IS NULL OR number < ?2) "
+            "AND (?3 IS NULL OR timeline IS NULL OR timeline = ?3) ORDER BY number DESC LIMIT ?4"
+        )
+        return [LogRecord(*row) for row in self._rows(sql, user, before, timeline, limit)]
+
+    # Of the ledger
+
+    def owners(self, user: str | None) -> list[OwnerRecord]:
+        sql = f"{_OWNER} WHERE user = ? ORDER BY since, id"
+        return [OwnerRecord(*row) for row in self._rows(sql, user)]
+
+    def task(self, user: str | None, name: str) -> TaskRecord | None:
+        row = self._row(f"{_TASK} WHERE user = ? AND name = ?", user, name)
+        return None if row is None else ledger.task_of(row)
+
+    def task_by_key(self, user: str | None, key: bytes) -> TaskRecord | None:
+        row = self._row(f"{_TASK} WHERE user = ? AND key = ?", user, key)
+        return None if row is None else ledger.task_of(row)
+
+    def tasks(self, user: str | None, query: TaskQuery) -> list[TaskRecord]:
+        sql, values = ledger.listing(query)
+        return [ledger.task_of(row) for row in self._rows(sql, user, *values)]
+
+    def due(self, user: str | None, now: int, limit: int) -> list[TaskRecord]:
+        return [ledger.task_of(row) for row in self._rows(ledger.DUE, user, now, limit)]
+
+    def retries(
+        self, user: str | None, since: int, until: int, after: int, limit: int
+    ) -> list[TaskRecord]:
+        rows = self._rows(ledger.RETRIES, user, since, until, after, limit)
+        return [ledger.task_of(row) for row in rows]
+
+    def task_counts(self, user: str | None) -> dict[str, int]:
+        sql = "SELECT state, count(*) FROM tasks WHERE user = ? GROUP BY state"
+        return {row[0]: row[1] for row in self._rows(sql, user)}
+
+    def entries(
+        self, user: str | None, task: str | None, after: int = 0, limit: int = 1_000
+    ) -> list[EntryRecord]:
+        sql = ledger.ENTRIES if task is not None else ledger.ENTRIES_ITSELF
+        rows = self._rows(sql, user, task, after, limit)
+        return [EntryRecord(*row) for row in rows]
+
+    def happened(self, user: str | None, after: int, limit: int) -> list[EntryRecord]:
+        rows = self._rows(ledger.HAPPENED, user, after, limit)
+        return [EntryRecord(*row) for row in rows]
+
+    def latest_entry(self, user: str | None, kind: str) -> EntryRecord | None:
+        row = self._row(ledger.LATEST, user, kind)
+        return None if row is None else EntryRecord(*row)
+
+    def journal(self, user: str | None, task: str, generation: int) -> list[EntryRecord]:
+        rows = self._rows(ledger.JOURNAL, user, task, generation)
+        return [EntryRecord(*row) for row in rows]
+
+
+def _timeline_row(row: tuple[Any, ...]) -> TimelineRow:
+    line, updated, rest = _timeline(row[:7]), row[7], row[8:]
+    newest, head = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+    return TimelineRow(line, updated, _checkpoint(newest), _checkpoint(head))
+
+
+def _checkpoint(row: tuple[Any, ...]) -> CheckpointRecord | None:
+    """One that an outer join has found, or nothing."""
+    return None if row[0] is None or row[2] is None else CheckpointRecord._make(row)
+
+
+def _timeline(row: tuple[Any, ...]) -> TimelineRecord:
+    return TimelineRecord._make((*row[:5], bool(row[5]), row[6]))

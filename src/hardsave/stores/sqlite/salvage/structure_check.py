@@ -1,0 +1,118 @@
+"""Whether index and packs agree, and whether store and backup do."""
+
+# ruff: noqa: S608 # names of tables and of attached databases are our own
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+
+from hardsave.errors import HardsaveError
+from hardsave.stores.sqlite import packs
+from hardsave.stores.sqlite.backup import backup_file
+from hardsave.stores.sqlite.backup.backup_file import NUMBERED, path_of
+from hardsave.stores.sqlite.connection import OPEN_AGAIN, in_our_words
+from hardsave.stores.sqlite.read.object_index import USER_SHIFT, prefix
+
+MOST_LINES = 20  # of one kind of fault
+
+_LISTED = """
+    CREATE TEMP TABLE listed (
+        user INTEGER, prefix INTEGER, pack INTEGER, address BLOB,
+        PRIMARY KEY (user, prefix, pack, address)
+    ) WITHOUT ROWID
+"""
+_NOT_INDEXED = """
+    SELECT l.address, l.pack FROM temp.listed AS l JOIN {0}.users AS u ON u.id = l.user
+    WHERE l.pack <= u.indexed AND NOT EXISTS (
+        SELECT 1 FROM {0}.objects AS o
+        WHERE o.user = l.user AND o.prefix = l.prefix AND o.pack <= l.pack)
+"""
+_DANGLING = """
+    SELECT o.user, o.prefix, o.pack FROM {0}.objects AS o WHERE NOT EXISTS (
+        SELECT 1 FROM temp.listed AS l WHERE l.user = o.user AND l.prefix = o.prefix
+        AND l.pack = (SELECT min(p.id) FROM {0}.packs AS p WHERE p.id >= o.pack))
+"""
+
+
+def index_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
+    """Objects without a row in the index of a database, attached as `name`, and rows without
+    an object."""
+    connection.execute("DROP TABLE IF EXISTS temp.listed")
+    connection.execute(_LISTED)
+    try:
+        sql = f"SELECT id, directory FROM {name}.packs"
+        for pack, directory in connection.execute(sql):
+            rows = [(pack >> USER_SHIFT, prefix(a), pack, a) for a in packs.hashes(directory)]
+            sql = "INSERT OR IGNORE INTO temp.listed VALUES (?, ?, ?, ?)"
+            connection.executemany(sql, rows)
+        return [
+            *_lines(connection, _NOT_INDEXED.format(name), _say_not_indexed),
+            *_lines(connection, _DANGLING.format(name), _say_dangling),
+        ]
+    finally:
+        # Damage ends the transaction, and the table with it; what is to be told is the damage.
+        connection.execute("DROP TABLE IF EXISTS temp.listed")
+
+
+def _lines(connection: apsw.Connection, sql: str, say: Any) -> Iterator[str]:
+    rows: list[Any] = connection.execute(sql).fetchall()
+    for row in rows[:MOST_LINES]:
+        yield say(*row)
+    if len(rows) > MOST_LINES:
+        yield f"the index has {len(rows) - MOST_LINES} more such rows"
+
+
+def _say_not_indexed(address: bytes, pack: int) -> str:
+    return f"object {address.hex()} lies in pack {pack}, and no index row says so"
+
+
+def _say_dangling(user: int, number: int, pack: int) -> str:
+    beginning = (number << 1).to_bytes(8).hex()[:15]
+    return f"the index leads {beginning}… of user {user} to pack {pack}, which does not hold it"
+
+
+def backup_faults(store: str) -> list[str]:
+    """What is wrong with a backup, by itself and beside its store; empty also if there is none."""
+    try:
+        connection = backup_file.look(store)
+        if connection is None:
+            return []
+        with contextlib.closing(connection), in_our_words(path_of(store)):
+            lines = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+            found = [f"{path_of(store)}: {line}" for line in lines if line != "ok"]
+            if found or not backup_file.is_current(connection):
+                return found  # one of another version is made anew with the next commit
+            return _differences(connection, store)
+    except HardsaveError as error:
+        return [str(error).replace(OPEN_AGAIN, "; it is made anew with the next commit")]
+
+
+def _differences(connection: apsw.Connection, store: str) -> list[str]:
+    """Where a backup is not what its store was when it was copied.
+
+    What has changed since is not known yet to the backup: then only the additions are compared.
+    """
+    connection.execute("ATTACH ? AS store", (store,))
+    connection.execute("BEGIN")
+    copied, now = backup_file.copied(connection), backup_file.standing(connection)
+    if copied.number > now.number:
+        return [f"{path_of(store)} is ahead of {store}: commits are gone. Open it again"]
+    if copied.change != now.change:
+        return []
+    lines = []
+    for table in NUMBERED:
+        sql = f"SELECT count(*), total(number) FROM {{}}.{table} WHERE number <= ?"
+        theirs = connection.execute(sql.format("store"), (copied.number,)).fetchone()
+        ours = connection.execute(sql.format("main"), (1 << 62,)).fetchone()  # and no later ones
+        if ours != theirs:
+            lines.append(f"{path_of(store)} does not have the same {table} as {store}")
+    lacking = connection.execute(
+        "SELECT count(*) FROM store.packs AS s LEFT JOIN main.packs AS b USING (id) "
+        "WHERE b.size IS NOT s.size AND s.id <= (SELECT coalesce(max(id), 0) FROM main.packs "
+        f"WHERE id >> {USER_SHIFT} = s.id >> {USER_SHIFT})"
+    ).get
+    if lacking:
+        lines.append(f"{path_of(store)} does not have {lacking} packs as {store} has them")
+    return lines

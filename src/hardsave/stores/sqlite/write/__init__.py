@@ -1,0 +1,1 @@
+"""One commit: lock, transaction, what it adds and changes."""
