@@ -12,7 +12,8 @@ folder to open the same store a second time; a store that is gone with its proce
 
 writing    all or nothing, repeats, numbers, what a batch may expect
 reading    every read, its order, its filters, its pages
-users      nobody sees what is somebody else's
+workspaces which directory of which host files are of, and whose captures are refused
+users      what a user sees is its own
 threads    many writers at once
 operating  hide, show, drop, replace, move several timelines, import
 collecting what goes, and what must not
@@ -35,11 +36,21 @@ from hardsave.testing.reading import Reading
 from hardsave.testing.threads import Threads
 from hardsave.testing.users import Users
 from hardsave.testing.working import Working
+from hardsave.testing.workspaces import Workspaces
 from hardsave.testing.writing import Writing
 
 
 class StoreContract(
-    Writing, Reading, Operating, Collecting, Working, Queueing, Users, Threads, Lasting
+    Writing,
+    Reading,
+    Operating,
+    Collecting,
+    Working,
+    Queueing,
+    Workspaces,
+    Users,
+    Threads,
+    Lasting,
 ):
     """Subclass it as `Test…`, and define `open_store`."""
 

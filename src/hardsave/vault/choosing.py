@@ -242,13 +242,13 @@ def _around(context: Context, place: Place, sides: Sides) -> Roots:
         if over is not None:
             found[over.id] = over.path
     inside = place.root + b"/"
-    after = (host, inside)
+    after = (host, inside, b"")
     while rows := store.workspaces(user, after, _PAGE):
         inner = [row for row in rows if row.host == host and row.path.startswith(inside)]
         found |= {row.id: row.path for row in inner if sides.have(row.path[len(inside) :])}
         if len(inner) < len(rows):
             break
-        after = (host, rows[-1].path)
+        after = (host, rows[-1].path, rows[-1].id)
     return found
 
 

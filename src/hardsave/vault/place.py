@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from hardsave.defaults import CAPTURE_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.hashing import Hash
-from hardsave.objects.hashing import Hash
 from hardsave.objects.records import WorkspaceRecord
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.tuples import NamedTuple

@@ -1,7 +1,8 @@
 """The live backup: a second file beside the store, as it is read.
 
 It has the tables that cannot be made again: users, timelines, checkpoints, tombstones, log,
-tasks, ledger and packs, without their indexes, and one row that says how far it has come.
+tasks, ledger, workspaces and packs, without their indexes, and one row that says how far it has
+come.
 `row_feed` makes it.
 """
 
@@ -40,6 +41,7 @@ KEYS = {
     "log": "number",
     "tasks": "id",
     "ledger": "number",
+    "workspaces": "number",
     "packs": "id",
 }
 """The tables that are copied, each with the integer that its rows go by."""

@@ -43,6 +43,7 @@ CHANGED = {
     "log": ("log",),
     "tasks": ("tasks",),
     "ledger": ("ledger",),
+    "workspaces": ("workspaces",),
 }
 """Which tables a row of `changes` speaks of, by its first word."""
 

@@ -11,10 +11,11 @@ from hardsave.objects.records import (
     TaskRecord,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
 from hardsave.stores.base import FILES_WITHIN, Query, TimelineQuery, TimelineRow
 from hardsave.stores.ledger import TaskQuery
-from hardsave.stores.sqlite import ledger
+from hardsave.stores.sqlite import ledger, workspaces
 
 _CHECKPOINT = """
     SELECT c.number, c.id, t.name, c.seq, c.parent, c.created_at,
@@ -59,16 +60,6 @@ _RECENT = f"""
       AND (?5 IS NULL OR updated < ?5 OR (updated = ?5 AND t.name > ?6))
     ORDER BY updated DESC, t.name LIMIT ?7
 """  # noqa: S608 # put together from constants only
-# From one path to the next by the index: there may be a hundred thousand captures of each.
-_WORKSPACES = """
-    WITH RECURSIVE found (path) AS (
-        SELECT min(workspace) FROM checkpoints WHERE user = ?1 AND workspace > ?2
-        UNION ALL
-        SELECT (SELECT min(workspace) FROM checkpoints WHERE user = ?1 AND workspace > path)
-        FROM found WHERE path IS NOT NULL
-    )
-    SELECT path FROM found WHERE path IS NOT NULL LIMIT ?3
-"""
 _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
 _TASK = f"SELECT {ledger.READ} FROM tasks"  # noqa: S608 # put together from constants only
 _OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until FROM owners"
@@ -172,8 +163,19 @@ class Queries:
         rows = self._rows(sql, user, workspace, before, hidden, limit)
         return [CheckpointRecord._make(row) for row in rows]
 
-    def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
-        return [path for (path,) in self._rows(_WORKSPACES, user, after, limit)]
+    def workspace(self, user: str | None, id: bytes) -> WorkspaceRecord | None:
+        row = self._row(workspaces.BY_ID, user, id)
+        return None if row is None else WorkspaceRecord._make(row)
+
+    def workspace_at(self, user: str | None, host: str, path: bytes) -> WorkspaceRecord | None:
+        row = self._row(workspaces.AT, user, host, path)
+        return None if row is None else WorkspaceRecord._make(row)
+
+    def workspaces(
+        self, user: str | None, after: tuple[str, bytes, bytes], limit: int
+    ) -> list[WorkspaceRecord]:
+        rows = self._rows(workspaces.AFTER, user, *after, limit)
+        return [WorkspaceRecord._make(row) for row in rows]
 
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         row = self._row(f"{_TOMBSTONE} WHERE s.user = ? AND s.id = ?", user, id)
