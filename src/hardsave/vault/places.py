@@ -7,7 +7,7 @@ by the first capture at its path. What needs more than that is loaded when the f
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -86,11 +86,12 @@ class Places:
 
     def _new(self, root: bytes) -> WorkspaceRecord:
         """One that the first capture makes. Two processes that begin at once agree on its id; one
-        that was moved or taken over has kept the id that this path had."""
+        that was moved or taken over has kept the id that this path had. One that begins like a path
+        would be taken for a workspace that is older than ids."""
         for attempt in count():
             named = b"\0".join((b"workspace", self.host.encode(), root, b"%d" % attempt))
             id = digest(named)[:ID_BYTES]
-            if self._store.workspace(self._user, id) is None:
+            if not id.startswith(b"/") and self._store.workspace(self._user, id) is None:
                 return WorkspaceRecord(id, self.host, root)
         raise AssertionError  # it counts for ever
 
@@ -119,9 +120,7 @@ class Places:
             self._shown.pop(place.id, None)
             return WorkspaceMove(standing.epoch, taken_by(standing, self.host, place.root))
         if (standing.host, standing.path) != (self.host, place.root):
-            with self._lock:  # the next capture here is of a workspace of its own
-                self._places.pop(place.root, None)
-                self._shown.pop(place.id, None)
+            self.forget([place.id])  # the next capture here is of a workspace of its own
             raise WorkspaceTaken(taken_message(place.record, standing))
         return WorkspaceMove(standing.epoch, standing)
 
@@ -150,6 +149,13 @@ class Places:
                 f"bring back what was there, {otherwise}"
             )
         return self.at(root)
+
+    def forget(self, ids: Iterable[bytes]) -> None:
+        """What is known of these workspaces is not true any more."""
+        gone = set(ids)
+        with self._lock:
+            self._places = {at: one for at, one in self._places.items() if one.id not in gone}
+            self._shown = {id: one for id, one in self._shown.items() if id not in gone}
 
     def opened(self) -> "list[Place]":
         with self._lock:
