@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hardsave.errors import (
         Conflict,
         Corrupt,
+        DeadlineExceeded,
         HardsaveError,
         LeaseLost,
         Misuse,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from hardsave.objects.types import register
     from hardsave.objects.view import StateList, StateMap
     from hardsave.page import Page
-    from hardsave.progress import CallProgress, on_progress
+    from hardsave.progress import CallProgress, deadline, on_progress
     from hardsave.stores.base import Collected, Report, Stats
     from hardsave.tasks.attempt import Attempt
     from hardsave.tasks.child_lock import ChildLock, Survivors
@@ -41,9 +42,11 @@ if TYPE_CHECKING:
     from hardsave.tasks.task import Progress, Task
     from hardsave.timeline.diff import Diff, FileDiff
     from hardsave.timeline.policy import Policy, Thin
+    from hardsave.timeline.refs import checkpoint_id
     from hardsave.timeline.retention import RetentionChoice, RetentionPlan, RetentionRow
     from hardsave.timeline.step_summary import FileCounts, StepSummary
     from hardsave.timeline.summary import TimelineSummary
+    from hardsave.values.spelling import from_json, to_json
     from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.checkpoint import Checkpoint
     from hardsave.vault.choosing import Kept
@@ -64,7 +67,7 @@ if TYPE_CHECKING:
     from hardsave.vault.retain import Retained
     from hardsave.vault.rewind import Rewind
     from hardsave.vault.rollback import RolledBack
-    from hardsave.vault.saving import ANY_HEAD
+    from hardsave.vault.save_request import ANY_HEAD
     from hardsave.vault.search import Hit
     from hardsave.vault.session_list import Session
     from hardsave.vault.store import Retention, VaultStore
@@ -84,6 +87,7 @@ _HOMES = {
     "hardsave.errors": (
         "Conflict",
         "Corrupt",
+        "DeadlineExceeded",
         "HardsaveError",
         "LeaseLost",
         "Misuse",
@@ -98,7 +102,7 @@ _HOMES = {
     "hardsave.objects.types": ("register",),
     "hardsave.objects.view": ("StateList", "StateMap"),
     "hardsave.page": ("Page",),
-    "hardsave.progress": ("CallProgress", "on_progress"),
+    "hardsave.progress": ("CallProgress", "deadline", "on_progress"),
     "hardsave.stores.base": ("Collected", "Report", "Stats"),
     "hardsave.tasks.attempt": ("Attempt",),
     "hardsave.tasks.child_lock": ("ChildLock", "Survivors"),
@@ -110,9 +114,11 @@ _HOMES = {
     "hardsave.tasks.task": ("Progress", "Task"),
     "hardsave.timeline.diff": ("Diff", "FileDiff"),
     "hardsave.timeline.policy": ("Policy", "Thin"),
+    "hardsave.timeline.refs": ("checkpoint_id",),
     "hardsave.timeline.retention": ("RetentionChoice", "RetentionPlan", "RetentionRow"),
     "hardsave.timeline.step_summary": ("FileCounts", "StepSummary"),
     "hardsave.timeline.summary": ("TimelineSummary",),
+    "hardsave.values.spelling": ("from_json", "to_json"),
     "hardsave.vault.bisect": ("BisectTry", "Bisected"),
     "hardsave.vault.checkpoint": ("Checkpoint",),
     "hardsave.vault.choosing": ("Kept",),
@@ -132,7 +138,7 @@ _HOMES = {
     "hardsave.vault.retain": ("Retained",),
     "hardsave.vault.rewind": ("Rewind",),
     "hardsave.vault.rollback": ("RolledBack",),
-    "hardsave.vault.saving": ("ANY_HEAD",),
+    "hardsave.vault.save_request": ("ANY_HEAD",),
     "hardsave.vault.search": ("Hit",),
     "hardsave.vault.session_list": ("Session",),
     "hardsave.vault.store": ("Retention", "VaultStore"),
@@ -159,6 +165,7 @@ __all__ = [
     "Conflict",
     "Corrupt",
     "DeadSession",
+    "DeadlineExceeded",
     "Diff",
     "Event",
     "Exported",
@@ -233,10 +240,14 @@ __all__ = [
     "Workspace",
     "WorkspaceStatus",
     "aio",
+    "checkpoint_id",
+    "deadline",
+    "from_json",
     "on_progress",
     "open",
     "register",
     "repair",
+    "to_json",
 ]
 
 

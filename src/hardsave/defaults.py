@@ -25,6 +25,8 @@ SPARE_BYTES = 4 * _MIB  # of the disk that a large save leaves free: to remove s
 MAX_VALUE_BYTES = 256 * _MIB  # of a single text or bytes value
 MAX_METADATA_BYTES = 64 * _KIB  # of a checkpoint
 MAX_NAME = 200  # characters: of a timeline, a checkpoint, a status, a user
+MAX_LABELS = 32  # of a checkpoint
+MAX_LABEL_VALUE = 1_000  # characters
 MAX_DESCRIPTION = 64 * _KIB  # characters
 MAX_TASK_NAME = 500  # characters: of the id of a task, and of a session
 

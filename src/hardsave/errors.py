@@ -10,6 +10,7 @@ The branches say what the caller can do about it:
     ├── StepUnknown    a step began and its end was not recorded: look what it did, then decide
     ├── Corrupt        stored bytes are damaged or missing: stop, and verify
     ├── Unavailable    the store cannot be used right now: free it, then repeat
+    │   └── DeadlineExceeded  the caller's deadline has passed: give it more time, or ask for less
     └── Misuse         the call itself is wrong: fix it
         ├── Unstorable a value that cannot be kept as data; names its path
         └── StepsChanged a task asks for other steps than it has recorded
@@ -48,6 +49,10 @@ class Corrupt(HardsaveError):
 
 class Unavailable(HardsaveError):
     """The store cannot be reached or written: locked, full, read-only, failing."""
+
+
+class DeadlineExceeded(Unavailable):
+    """A call took longer than the `deadline` of the block that it was made in."""
 
 
 class Misuse(HardsaveError):

@@ -1,7 +1,13 @@
-"""`Page`: some of a long listing, and where the rest begins."""
+"""`Page`: some of a long listing, and where the rest begins.
+
+A cursor is text that callers hand back and do not read: the place of the last item, and a mark of
+the listing that it belongs to, so that one of another listing is refused instead of giving a page
+that is not the next one.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar, overload
+from zlib import crc32
 
 T = TypeVar("T")
 
@@ -45,3 +51,20 @@ def every(read: Callable[[str | None], Page[T]]) -> Iterator[T]:
     while page.next is not None:
         page = read(page.next)
         yield from page
+
+
+def cursor_of(listing: str, place: object) -> str:
+    """The cursor of what follows on a place in a listing."""
+    return f"{place}.{_mark(listing)}"
+
+
+def place_of(listing: str, cursor: object) -> str | None:
+    """The place that a cursor names; None if it is none of this listing."""
+    if not isinstance(cursor, str):
+        return None
+    place, _, mark = cursor.rpartition(".")
+    return place if place and mark == _mark(listing) else None
+
+
+def _mark(listing: str) -> str:
+    return f"{crc32(listing.encode('utf-8', 'surrogatepass')) & 0xFFFF:04x}"

@@ -1,18 +1,25 @@
-"""How far a long call has come, told to a caller that wants to know.
+"""How far a long call has come, and until when it may take.
 
     with hardsave.on_progress(lambda done: print(done.items, done.total_items)):
         vault.store.verify()
 
-The code of a long call asks for a `Meter` for each of its parts, and adds what it has done. Without
-a callback it gets one that counts nothing. The callback is kept in a context variable: no function
-on the way hands it on, and a coroutine's call finds it in the thread that it runs in.
+    with hardsave.deadline(2.5):
+        vault.diff(old, new)
+
+The code of a long call asks for a `Meter` for each of its parts, and adds what it has done: that
+reports to the callback, if the caller has one, and raises when the caller's deadline has passed.
+Code that has nothing to count calls `check_deadline` once a page, and waits for a lock no longer
+than `within_deadline` says. Callback and deadline are kept in context variables: no function on the
+way hands them on, and a coroutine's call finds them in the thread that it runs in.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
+from typing import Any
 
+from hardsave.errors import DeadlineExceeded, Misuse
 from hardsave.logs import log
 from hardsave.record import Record
 from hardsave.tuples import NamedTuple
@@ -50,6 +57,70 @@ def on_progress(callback: Callback) -> Iterator[None]:
         yield
     finally:
         _callback.reset(token)
+
+
+class _Deadline(NamedTuple):
+    """When the calls of a block have to end."""
+
+    at: float  # as `monotonic` counts
+    seconds: float  # that the caller gave
+
+
+_deadline: ContextVar[_Deadline | None] = ContextVar("hardsave_deadline", default=None)
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Let the calls of this block take so many seconds together, then raise `DeadlineExceeded`.
+
+    Looked at between the parts of a long call, so it may end a little later. What was not committed
+    by then is not written; a restore whose files are being put in place is carried to its end. Of
+    nested blocks the earliest deadline holds.
+    """
+    _check_seconds(seconds)
+    given, outer = _Deadline(monotonic() + seconds, seconds), _deadline.get()
+    token = _deadline.set(given if outer is None else min(given, outer))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def _check_seconds(seconds: Any) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise Misuse(f"a deadline is a number of seconds above 0, not {seconds!r}")
+
+
+@contextmanager
+def to_the_end() -> Iterator[None]:
+    """No deadline holds in this block: what it does must not be left half done."""
+    token = _deadline.set(None)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def check_deadline() -> None:
+    """`DeadlineExceeded` if the caller's deadline has passed."""
+    found = _deadline.get()
+    if found is not None:
+        _check(found)
+
+
+def within_deadline(seconds: float) -> float:
+    """So long, or as long as the caller's deadline leaves. The caller of this calls
+    `check_deadline` when that has passed in vain."""
+    found = _deadline.get()
+    return seconds if found is None else max(0.0, min(seconds, found.at - monotonic()))
+
+
+def _check(found: _Deadline) -> None:
+    if monotonic() >= found.at:
+        raise DeadlineExceeded(
+            f"the call took longer than its deadline of {found.seconds:g} s; give it more time, or "
+            "ask for less at once"
+        )
 
 
 class Meter:
@@ -93,6 +164,21 @@ class _Reporting(Meter):
             log(__name__).exception("a callback of on_progress failed: %r", callback)
 
 
+class _Bounded(Meter):
+    """Counts as another one does, until the deadline."""
+
+    __slots__ = ("_deadline", "_inner")
+
+    def __init__(self, inner: Meter, deadline: _Deadline) -> None:
+        self._inner = inner
+        self._deadline = deadline
+        _check(deadline)
+
+    def add(self, items: int = 0, bytes: int = 0) -> None:
+        self._inner.add(items, bytes)
+        _check(self._deadline)
+
+
 _SILENT = Meter()
 
 
@@ -105,9 +191,10 @@ class Total(NamedTuple):
 
 def meter(doing: str, unit: str = "", total: Callable[[], Total] = Total) -> Meter:
     """For one part of a call. How much there is to do is looked up only if the caller wants to
-    know how far it has come."""
-    callback = _callback.get()
-    if callback is None:
-        return _SILENT
-    items, bytes = total()
-    return _Reporting(callback, CallProgress(doing, unit, 0, 0, items, bytes))
+    know how far it has come. `DeadlineExceeded` if the caller's deadline has passed."""
+    callback, deadline = _callback.get(), _deadline.get()
+    found = _SILENT
+    if callback is not None:
+        items, bytes = total()
+        found = _Reporting(callback, CallProgress(doing, unit, 0, 0, items, bytes))
+    return found if deadline is None else _Bounded(found, deadline)

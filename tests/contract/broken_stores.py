@@ -6,7 +6,7 @@ Pytest does not collect this file by itself: `test_contract_catches_faults` runs
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,16 +131,23 @@ class AcceptsMissingRequirements(MemoryStore):
         return super().commit(but(batch, requires=()))
 
 
-class NumbersEachUserApart(MemoryStore):
+class NumbersEachTimelineApart(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
-        self._by_user: dict[str | None, int] = {}
+        self._by_line: dict[tuple[str | None, str], int] = {}
 
     def commit(self, batch: Batch) -> int:
-        self._number = self._by_user.get(batch.user, 0)
+        line = batch.user, "" if batch.move is None else batch.move.become.name
+        self._tenant(batch.user).number = self._by_line.get(line, 0)
         number = super().commit(batch)
-        self._by_user[batch.user] = max(number, self._by_user.get(batch.user, 0))
+        self._by_line[line] = max(number, self._by_line.get(line, 0))
         return number
+
+
+class CountsSavesAloneAsTheLatest(MemoryStore):
+    def latest_number(self, user: str | None) -> int:
+        saved = self.saved(user, 0, 10_000)
+        return saved[-1].number if saved else 0
 
 
 class ShowsTheHeadTooEarly(MemoryStore):
@@ -298,6 +305,35 @@ class ForgetsOddObjects(MemoryStore):
 
 
 # Operating
+
+
+class ScansTheObjectsOfAllUsers(MemoryStore):
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        for each in list(self._tenants):
+            yield from super().scan(each)
+
+
+class ScansByOffset(MemoryStore):
+    """What a commit has moved to the front comes under an offset that was passed."""
+
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        at = 0
+        while some := list(self._tenant(user).objects)[at : at + 500]:
+            yield self.read(user, some)
+            at += 500
+
+    def commit(self, batch: Batch) -> int:
+        number = super().commit(batch)
+        objects = self._tenant(batch.user).objects
+        items = list(objects.items())
+        objects.clear()
+        objects.update(reversed(items))
+        return number
+
+
+class LooksForTheFirstOfManyHashes(MemoryStore):
+    def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
+        return super().missing(user, list(hashes)[:10_000])
 
 
 class CountsWhatIsHidden(MemoryStore):

@@ -46,6 +46,7 @@ Where a listing is shown in parts, it is a `Page`, with the `next` one.
 with the names in its `__all__`. Every other module may change.
 """
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_HALVES = {"TimelineSaves": "vault/line_saves"}  # what a class inherits, and tells as its own
 _INSIDE = {"lost", "suspects", "scalar", "keys"}
 
 
@@ -83,9 +84,11 @@ PARTS = (
             ("objects/view", "StateMap"),
             ("objects/view", "StateList"),
             ("page", "Page"),
+            ("timeline/refs", "checkpoint_id"),
         ),
     ),
     Part("Classes of your own", (("objects/types", "Types.register"),)),
+    Part("Values as JSON", (("values/spelling", "to_json"), ("values/spelling", "from_json"))),
     Part(
         "Files",
         (
@@ -105,6 +108,7 @@ PARTS = (
             ("vault/store", "VaultStore"),
             ("vault/store", "Retention"),
             ("progress", "on_progress"),
+            ("progress", "deadline"),
             ("progress", "CallProgress"),
         ),
     ),
@@ -195,10 +199,14 @@ PARTS = (
     ),
 )
 _CALLED = {
+    "checkpoint_id": "hardsave.checkpoint_id",
     "open_vault": "hardsave.open",
     "repair_store": "hardsave.repair",
     "Types.register": "hardsave.register",
+    "to_json": "hardsave.to_json",
+    "from_json": "hardsave.from_json",
     "on_progress": "hardsave.on_progress",
+    "deadline": "hardsave.deadline",
     "run": "hardsave.runtime.loop.run",
     "run_sync": "hardsave.runtime.loop.run_sync",
     "if_unknown": "hardsave.runtime.loop.if_unknown",
@@ -248,10 +256,12 @@ def _among(nodes: list[ast.stmt], name: str) -> ast.ClassDef | Function:
 def _members(node: ast.ClassDef) -> Iterator[str]:
     """Its public fields, properties and methods, in the order of the code."""
     lines = []
-    for at, each in enumerate(node.body):
+    halves = [base.id for base in node.bases if isinstance(base, ast.Name) and base.id in _HALVES]
+    body = [each for base in halves for each in _node(_HALVES[base], base).body] + node.body
+    for at, each in enumerate(body):
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
             if not each.target.id.startswith("_"):
-                lines.append(_field(each, node.body[at + 1 : at + 2]))
+                lines.append(_field(each, body[at + 1 : at + 2]))
         elif isinstance(each, Function) and _is_told(each):
             lines.append(_line(each, each.name))
     if lines:

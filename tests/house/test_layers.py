@@ -22,7 +22,7 @@ ROWS = (
     ("aio",),
     ("vault",),
     ("timeline", "workspace", "tasks"),
-    ("stores", "config"),
+    ("stores", "config", "values"),
     ("objects", "progress"),
     ("defaults", "errors", "logs", "page", "record", "tuples", "wording"),
 )

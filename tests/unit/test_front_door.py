@@ -22,6 +22,7 @@ NAMES = [
     "Conflict",
     "Corrupt",
     "DeadSession",
+    "DeadlineExceeded",
     "Diff",
     "Event",
     "Exported",
@@ -96,10 +97,14 @@ NAMES = [
     "Workspace",
     "WorkspaceStatus",
     "aio",
+    "checkpoint_id",
+    "deadline",
+    "from_json",
     "on_progress",
     "open",
     "register",
     "repair",
+    "to_json",
 ]
 
 
@@ -154,7 +159,7 @@ def test_no_other_name_looks_like_an_export() -> None:
         "tuples",
         "wording",
     }
-    rooms |= {"runtime", "tasks", "timeline", "vault", "workspace"}
+    rooms |= {"runtime", "tasks", "timeline", "values", "vault", "workspace"}
     typing_only = {"TYPE_CHECKING"}
     assert public - rooms - typing_only <= set(NAMES)
 

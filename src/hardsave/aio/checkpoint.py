@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hardsave.aio.pool import Pool
 from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault import checkpoint as sync_checkpoint
-from hardsave.vault.saving import Expected
+from hardsave.vault.save_request import Expected
 
 if TYPE_CHECKING:
     from hardsave.vault.follow import Event

@@ -14,9 +14,10 @@ from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault.events import EventName, SaveFailed
-from hardsave.vault.line import Directory
+from hardsave.vault.line_saves import Directory
+from hardsave.vault.receipt import Receipt, receipt
 from hardsave.vault.rewind import Rewind, What
-from hardsave.vault.saving import Expected, Receipt, receipt
+from hardsave.vault.save_request import Expected
 from hardsave.vault.undo import Operation
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Timeline:
         expect: Checkpoint | Expected = None,
         step: StepSummary | None = None,
         title: str = "",
+        id: str | None = None,
+        parent: Ref | None = "@",
     ) -> Checkpoint:
         return await self._handed_over(
             functools.partial(
@@ -84,6 +87,8 @@ class Timeline:
                 expect=blocking(expect),
                 step=step,
                 title=title,
+                id=id,
+                parent=None if parent is None else plain(parent),
             )
         )
 
@@ -100,6 +105,8 @@ class Timeline:
         expect: Checkpoint | Expected = None,
         step: StepSummary | None = None,
         title: str = "",
+        id: str | None = None,
+        parent: Ref | None = "@",
     ) -> Checkpoint:
         return await self._handed_over(
             functools.partial(
@@ -114,6 +121,8 @@ class Timeline:
                 expect=blocking(expect),
                 step=step,
                 title=title,
+                id=id,
+                parent=None if parent is None else plain(parent),
             ),
             doubts=True,
         )
@@ -129,6 +138,7 @@ class Timeline:
         metadata: Mapping[str, Any] | None = None,
         step: StepSummary | None = None,
         title: str = "",
+        id: str | None = None,
     ) -> Checkpoint:
         return await self._handed_over(
             functools.partial(
@@ -141,6 +151,27 @@ class Timeline:
                 metadata=metadata,
                 step=step,
                 title=title,
+                id=id,
+            )
+        )
+
+    async def copy(
+        self,
+        ref: Ref,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        expect: Checkpoint | Expected = None,
+        id: str | None = None,
+        parent: Ref | None = "@",
+    ) -> Checkpoint:
+        return await self._handed_over(
+            functools.partial(
+                self._sync.copy,
+                plain(ref),
+                metadata=metadata,
+                expect=blocking(expect),
+                id=id,
+                parent=None if parent is None else plain(parent),
             )
         )
 

@@ -78,8 +78,8 @@ class Vault:
 
         return Retention(self._sync.retention, self._pool)
 
-    async def timeline(self, name: str, *, once: str | None = None) -> Timeline:
-        return Timeline(await self._pool.run(self._sync.timeline, name, once=once), self._pool)
+    async def timeline(self, name: str) -> Timeline:
+        return Timeline(await self._pool.run(self._sync.timeline, name), self._pool)
 
     async def timelines(self) -> AsyncIterator[Timeline]:
         for line in await self._pool.run(lambda: list(self._sync.timelines())):
@@ -168,9 +168,10 @@ class Vault:
     async def redo(self) -> Operation:
         return await self._told("redone", await self._pool.run(self._sync.redo))
 
-    async def operations(self, timeline: str | None = None) -> AsyncIterator[Operation]:
-        for found in await self._pool.run(lambda: list(self._sync.operations(timeline))):
-            yield found
+    async def operations(
+        self, timeline: str | None = None, *, limit: int = 50, after: str | None = None
+    ) -> Page[Operation]:
+        return await self._pool.run(self._sync.operations, timeline, limit=limit, after=after)
 
     async def delete(self, ref: Ref) -> Checkpoint:
         checkpoint = Checkpoint(await self._pool.run(self._sync.delete, plain(ref)), self._pool)

@@ -1,6 +1,5 @@
 """`hardsave`: finds the command, loads only that, and turns errors into exit codes."""
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -110,7 +109,9 @@ def _report(given: Sequence[str], exit: Exit, message: str) -> int:
     before_other_commands = given[: given.index("--")] if "--" in given else given
     if "--json" in before_other_commands:
         try:
-            print(json.dumps(as_data(exit, message), indent=2), flush=True)
+            from hardsave.values.text import dumps  # --help does not pay for it
+
+            print(dumps(as_data(exit, message), indent=2), flush=True)
         except OSError:  # perhaps that is what went wrong
             _give_up_streams()
         else:

@@ -10,6 +10,7 @@ from hardsave.cli.render import times
 from hardsave.cli.render.rewind_plan import RewindOptions
 from hardsave.cli.session import Session
 from hardsave.errors import NotFound
+from hardsave.page import every
 from hardsave.timeline import as_of
 from hardsave.timeline.as_of import Done, Saved
 from hardsave.timeline.refs import to_text
@@ -78,7 +79,7 @@ def _saved(one: Checkpoint) -> Saved:
 def _done(session: Session) -> Iterator[Done]:
     """The operations on timelines of this directory."""
     here = {each.name for each in of_directory(session.timeline_states, session.directory)}
-    for each in session.vault.operations():
+    for each in every(lambda after: session.vault.operations(limit=_PAGE, after=after)):
         if each.timeline in here:
             to = each.about.get("to", b"")
             id = to_text(to) if isinstance(to, bytes) and to else ""

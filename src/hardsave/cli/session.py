@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from hardsave.cli.hints import Invocation, quoted
 from hardsave.cli.render import refs as shown
 from hardsave.cli.render.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
+from hardsave.page import every
 from hardsave.timeline import refs, short_names
 from hardsave.timeline.short_names import Titled
 from hardsave.timeline.step_summary import SAFETY
@@ -146,7 +146,7 @@ class Session:
     def deleted_hint(self, name: str | None = None) -> str:
         """What to say where nothing is left, of a timeline or at all, because it was deleted, if
         that is what an undo would take back; else nothing."""
-        done = (each for each in self.vault.operations(name) if each.kind not in ("undo", "redo"))
+        done = (each for each in self._operations(name) if each.kind not in ("undo", "redo"))
         last = next((each for each in done if not each.is_undone), None)
         if last is None or last.timeline is None or last.kind not in ("delete", "clear"):
             return ""
@@ -227,7 +227,7 @@ class Session:
     def _moved(self) -> dict[str, int]:
         """By timeline, the number of the last operation that took it somewhere."""
         found: dict[str, int] = {}
-        for each in islice(self.vault.operations(), _RECENT):
+        for each in self.vault.operations(limit=_RECENT):
             if each.timeline is not None and each.kind in _MOVING:
                 found.setdefault(each.timeline, each.number)
         return found
@@ -323,7 +323,7 @@ class Session:
         found = short_names.named(typed, self._names_that_count)
         if found is not None:
             return found
-        if self.may_name_deleted and next(self.vault.operations(typed), None) is not None:
+        if self.may_name_deleted and self.vault.operations(typed, limit=1):
             return typed  # it was deleted, and an undo brings it back
         why = self.deleted_hint(typed) or "'hardsave timelines' lists them"
         raise NotFound(self.saved_above or f"there is no timeline {typed!r}; {why}")
@@ -408,6 +408,9 @@ class Session:
             current_timeline.timeline(None, states, directory, reads_only=True)
         )
 
+    def _operations(self, timeline: str | None) -> Iterator[hardsave.Operation]:
+        return every(lambda after: self.vault.operations(timeline, limit=_PAGE, after=after))
+
     def _operations_here(self) -> Iterator[hardsave.Operation]:
         """Newest first. Where all that is saved is of this directory, so is what was deleted."""
         here = {
@@ -415,7 +418,7 @@ class Session:
             for each in current_timeline.of_directory(self.timeline_states, self.directory)
         }
         is_alone = len(here) == len(self.timeline_states)
-        for each in self.vault.operations():
+        for each in self._operations(None):
             if is_alone or each.timeline in here:
                 yield each
 

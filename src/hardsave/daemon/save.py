@@ -258,14 +258,15 @@ def save(
         "workspace": project,
         "step": step(seen),
         "title": event.own_prompt,
+        "id": id,
     }
     if attribute is not None:
         made_by = attribute(vault.timeline(name), event, project)
         how["description"] = "; ".join(filter(None, (made_by.description, how["description"])))
         how["metadata"] = {**about, **made_by.metadata}
     if is_left:
-        return _save_changes(vault.timeline(name, once=id), vault.workspace(project), how)
-    made = _persistently(lambda: _put(vault.timeline(name, once=id), agent, event, how))
+        return _save_changes(vault.timeline(name), vault.workspace(project), how)
+    made = _persistently(lambda: _put(vault.timeline(name), agent, event, how))
     if made.metadata.get("missed") != about.get("missed"):
         return False  # another process was quicker, and knew of other notes
     for note in notes:

@@ -29,8 +29,8 @@ from hardsave.daemon.recorder import NO_CONVERSATION, NOT_SAID, Conversation, Sa
 from hardsave.daemon.running_agents import Others
 from hardsave.logs import log
 from hardsave.stores.host import processes
-from hardsave.timeline.messages import first_prompt
 from hardsave.tuples import NamedTuple
+from hardsave.values.messages import first_prompt
 from hardsave.vault.parts import Parts
 
 _QUIET_SECONDS = 0.5  # without a word: what was said has settled

@@ -4,12 +4,18 @@ They are tuples, and hold ids and times as stored, because a listing makes thous
 them: what people see (`chk_…`, datetimes) is made when it is shown.
 """
 
-from hardsave.objects.hashing import Hash
+from hardsave.objects.hashing import Hash, digest
 from hardsave.tuples import NamedTuple
 
 ID_BYTES = 12  # 96 random bits: unique on any machine, and its first digits tell ids apart
 
 Id = bytes
+
+
+def named_id(*parts: str) -> Id:
+    """An id that the same parts always give, and no others."""
+    return digest("".join(f"{len(each)}:{each}" for each in parts).encode())[:ID_BYTES]
+
 
 filled = tuple.__new__
 """`filled(Tombstone, (id, "main", 3, None))` is `Tombstone(id, "main", 3, None)` in a sixth of the
@@ -140,9 +146,10 @@ class OwnerRecord(NamedTuple):
     id: Id
     session: str
     host: str
-    boot: bytes  # which boot of the machine
+    boot: bytes  # which boot of that host
     space: int  # which numbering of processes (a container has its own)
     pid: int
     pid_started: int  # tells two processes of one number apart; 0: not known here
     since: int  # microseconds since 1970, UTC
-    until: int  # the lease: microseconds awake since that boot
+    until: int  # the lease: microseconds of a store's own time
+    clock: bytes  # which time that is: see `stores.ledger.Moment`

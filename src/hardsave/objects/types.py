@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from hardsave.errors import Misuse
 
@@ -107,7 +108,9 @@ def build(cls: type, fields: Mapping[str, Any]) -> Any:
 
 def convert(value: Any, wanted: Any) -> Any:
     """Plain data in the shape of the annotation `wanted`; unknown annotations change nothing."""
-    if wanted is Any or wanted is None or isinstance(wanted, typing.TypeVar):
+    if type(value) is wanted or wanted is Any or wanted is None:  # nearly always
+        return value
+    if isinstance(wanted, typing.TypeVar):
         return value
     origin = typing.get_origin(wanted)
     if origin is not None:
@@ -191,11 +194,19 @@ def _convert_union(value: Any, args: tuple[Any, ...]) -> Any:
     return value
 
 
+_known_hints: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
+"""Of classes that were asked before: to resolve them takes longer than to build an object."""
+
+
 def _hints(cls: type) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(cls)
-    except (NameError, TypeError):
-        return {}  # an annotation that only its author can resolve: fields stay plain
+    known = _known_hints.get(cls)
+    if known is None:
+        try:
+            known = _known_hints[cls] = typing.get_type_hints(cls)
+        except (NameError, TypeError):
+            # An annotation that cannot be resolved yet, perhaps later: fields stay plain.
+            return {}
+    return known
 
 
 def _build_pydantic(cls: Any, fields: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from hardsave.defaults import MAX_REQUEST_BYTES
 from hardsave.logs import log
-from hardsave.server import door, errors, json_text
+from hardsave.server import door, errors
 from hardsave.server.access import Access
 from hardsave.server.body import read_form, read_json
 from hardsave.server.caller import Caller
@@ -21,6 +21,7 @@ from hardsave.server.lanes import Lane
 from hardsave.server.route import Allowed, Answer, Call, Route
 from hardsave.server.table import ROUTES, Found, find
 from hardsave.server.vaults import Vaults
+from hardsave.values.text import dumps
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -195,8 +196,8 @@ def _options(found: Found) -> Answer:
 def _in_bytes(answer: Answer) -> Answer:
     body = answer.body
     if isinstance(body, str):
-        return answer._replace(body=body.encode("utf-8", "replace"))
-    return answer if isinstance(body, bytes) else answer._replace(body=json_text.encoded(body))
+        return answer._replace(body=body.encode("utf-8", "backslashreplace"))
+    return answer if isinstance(body, bytes) else answer._replace(body=dumps(body).encode())
 
 
 def _response(answer: Answer, id: str) -> Response:

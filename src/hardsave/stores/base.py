@@ -6,8 +6,14 @@ the ledger of tasks (see `stores.ledger`). `user=None` is a user like any other,
 Writing
     `commit(batch)` is all or nothing. When it returns, the batch is durable to the degree
     that the store was opened with. It may be repeated: a batch whose event is already there
-    is recognised before anything else and answers as it did the first time. Commits are
-    ordered; each gets the next number, across all users.
+    is recognised before anything else and answers as it did the first time, also to another
+    process, and wherever the timeline stands by now: its reply may have been lost. So may that of
+    every other call that writes; each may be repeated.
+
+Numbers
+    The commits of a user are ordered: each gets a number above all that this user's commits had
+    before. A reader that has seen one of them sees all below it, too: there are no gaps that are
+    filled later. The numbers of two users have nothing to do with each other.
 
 Raised
     `Conflict`     a timeline is no longer where the batch expects it: nothing was written
@@ -22,8 +28,8 @@ Raised
                    it to make another, which would wait for the first for ever
 
 Reading
-    A read sees every commit that returned before it began. Pages are cut by key, never by
-    offset; no read counts rows to find its place.
+    A read sees every commit that returned before it began, in whichever process. Pages are cut by
+    key, never by offset; no read counts rows to find its place.
 
 Hidden and dropped
     A checkpoint that was deleted is hidden: no listing, count or prefix finds it, `checkpoint`
@@ -46,7 +52,8 @@ Objects
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Literal, Protocol
 
@@ -68,6 +75,8 @@ from hardsave.tuples import NamedTuple
 
 Durability = Literal["power", "process"]
 """What a commit that has returned survives: a power loss, or only the death of its process."""
+Survives = Literal["power", "process", "nothing"]
+"""What it really survives: nothing, if the store is gone with its process."""
 
 
 class ObjectsGone(Conflict):
@@ -233,8 +242,31 @@ class Collected(Record):
     """Users of whom something may be left, because a process holds a pin for them."""
 
 
+class Turn(Protocol):
+    """A turn that this process has; see `Store.once`."""
+
+    def read(self) -> bytes:
+        """What the process that had this turn last has written; nothing if none ever has."""
+
+    def write(self, note: bytes) -> None:
+        """Leave a short note, of up to `MAX_NOTE` bytes, for the next that takes this turn."""
+
+
+MAX_NOTE = 1_000
+
+
 class Store(LedgerStore, Protocol):
-    """See the module's docstring for what every method promises."""
+    """See the module's docstring for what every method promises. What only a store in files of
+    this host can do is in `stores.on_disk`."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether processes of several hosts may use it at once. Then `moment` counts in one clock
+        for all of them, and pins and turns hold wherever they were taken."""
+
+    def durability(self) -> Survives:
+        """What a commit that has returned really survives, as far as the medium tells: it may be
+        less than what was asked for when the store was opened."""
 
     def commit(self, batch: Batch) -> int:
         """Write a batch; the number of its commit."""
@@ -242,11 +274,17 @@ class Store(LedgerStore, Protocol):
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         """The objects found. What is not there is left out. May hold more than was asked for."""
 
-    def rescue(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
-        """Those of the objects that a second copy holds, if this store keeps one."""
-
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         """Those of `hashes` that are not stored."""
+
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        """All objects of a user in the order in which they lie, a part at a time: each part is
+        read once, and no more than one is in memory.
+
+        What was stored when it began comes, unless it is removed before its turn. Other callers
+        may write, collect and compact meanwhile: an object that is moved comes too, perhaps for a
+        second time, and one that is new may come. `Corrupt` where a part cannot be read.
+        """
 
     def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
         """Where a timeline stands; None if it does not exist."""
@@ -326,8 +364,9 @@ class Store(LedgerStore, Protocol):
     ) -> None:
         """Store objects ahead of the batch that will point at them.
 
-        Until `unpin`, or so many seconds after the last `put` with this pin, or the end of
-        the machine's boot, nothing of this user is collected.
+        Until `unpin`, or so many seconds of the store's own time (`moment`) after the last `put`
+        with this pin, nothing of this user is collected, by whichever host. A store may let go of
+        it earlier only if the process that holds it is known to be gone.
         """
 
     def unpin(
@@ -358,18 +397,21 @@ class Store(LedgerStore, Protocol):
         user is removed.
         """
 
-    def compact(self) -> None:
-        """Rewrite what is scattered so that it is small and quick to read."""
+    def latest_number(self, user: str | None) -> int:
+        """No commit of this user that has returned has a number above this one, and every commit
+        that begins after this call gets one; 0 if there is none yet."""
 
-    def beside(self, what: str) -> str | None:
-        """A path for a file of derived data that goes with this store; None: keep it in memory."""
+    def local(self, what: str) -> str | None:
+        """The path of a file or a folder of this host that goes with this store, for what can be
+        made anew; None: keep it in memory. It ends with `what`, and what comes before that is
+        always the same."""
+
+    def once(self, name: str) -> AbstractContextManager[Turn | None]:
+        """A turn that one process of all hosts has at a time, until its block ends or it dies. None
+        if another one has it: nothing waits."""
 
     def stats(self, user: str | None) -> Stats:
         """How much is stored."""
-
-    def sync(self) -> None:
-        """Every commit that has returned survives a power loss from now on, whatever durability the
-        store was opened with: before something is destroyed whose only copy they hold."""
 
     def forget(self) -> None:
         """Drop what is kept in memory: the next reads ask the medium."""
@@ -380,9 +422,6 @@ class Store(LedgerStore, Protocol):
 
     def verify(self) -> Sequence[str]:
         """What is wrong with the store's own structure, one line each; empty if nothing."""
-
-    def repair(self) -> Report:
-        """Save what can be read, set the rest aside, and go on. No other process has it open."""
 
     def close(self) -> None:
         """Release everything. A second call does nothing; any other call is `Misuse`."""

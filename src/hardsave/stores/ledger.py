@@ -9,11 +9,13 @@ Epochs
     so of two who hold the same task only one can write: the other gets `LeaseLost`.
 
 Owners
-    A process that runs tasks holds a lease, in time that the machine was awake since it booted:
-    no change of its clock moves it, and nobody dies in its sleep. `hold` renews it; it takes no
-    number, and need not survive a power loss, after which the process is gone too. A batch that
-    buries an owner holds only if that owner has not renewed its lease since it was looked at; one
-    that names an owner as `alive` only if nobody has buried it (`LeaseLost`).
+    A process that runs tasks holds a lease, in the store's own time (`moment`): no change of a
+    host's clock moves it. For a store of one host that is the time that the host was awake since it
+    booted, so no process dies in its sleep; for a shared one it is the time of its server, the same
+    on all hosts. `hold` renews it; it takes no number, and need not survive a power loss, after
+    which the process is gone too. A batch that buries an owner holds only if that owner has not
+    renewed its lease since it was looked at; one that names an owner as `alive` only if no process
+    has buried it (`LeaseLost`).
 
 Entries about the ledger as a whole
     With `keep_itself` all but so many of them go, the oldest first; the latest of each kind
@@ -61,7 +63,7 @@ class Work(NamedTuple):
     latest: Latest | None = None
     moves: Sequence[TaskMove] = ()
     entries: Sequence[EntryRecord] = ()  # added before all else that the batch adds
-    alive: Collection[Id] = ()  # owners that nobody has buried
+    alive: Collection[Id] = ()  # owners that no process has buried
     bury: Sequence[OwnerRecord] = ()  # removed, if their leases are as they are here
     forget: Collection[str] = ()  # tasks that go for good, with all their entries
     keep_itself: int | None = None  # of the entries about the ledger as a whole so many stay
@@ -82,9 +84,10 @@ class TaskQuery(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The time that leases count in: which boot of the machine, and microseconds awake since."""
+    """The store's own time, in microseconds. Two of one clock can be compared, whichever host has
+    asked; two of different clocks never. It has nothing to do with where a process runs."""
 
-    boot: bytes
+    clock: bytes
     at: int
 
 
@@ -92,7 +95,8 @@ class LedgerStore(Protocol):
     """See the module's docstring for what every method promises."""
 
     def moment(self) -> Moment:
-        """The time that leases are measured by."""
+        """The time that leases and pins are measured by; it never goes back. On two hosts the clock
+        is the same only if the store is shared."""
 
     def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
         """Renew a lease, or take one; False if it was buried and is not to be had any more."""
@@ -101,7 +105,7 @@ class LedgerStore(Protocol):
         """Give a lease back. One that is gone is fine."""
 
     def owners(self, user: str | None) -> list[OwnerRecord]:
-        """Everybody who holds a lease, by when they came."""
+        """All owners that hold a lease, by when they came."""
 
     def task(self, user: str | None, name: str) -> TaskRecord | None:
         """One task by its name."""

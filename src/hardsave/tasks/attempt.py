@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse
 from hardsave.logs import log
-from hardsave.objects.hashing import digest
-from hardsave.objects.records import EntryRecord, Id, TaskRecord
+from hardsave.objects.records import EntryRecord, Id, TaskRecord, named_id
 from hardsave.stores.base import Store
 from hardsave.stores.ledger import Fence, TaskMove, Work, lost_message
 from hardsave.tasks import current, error_text, names, retry, states
@@ -161,13 +160,13 @@ class Attempt(Listener):
         starts over. A message that is appended under it is there once, also if the process dies
         before the task has ended:
 
-            chat = vault.timeline("chat", once=attempt.once("greeting"))
-            chat.append({"messages": ["hello"]})
+            chat = vault.timeline("chat")
+            chat.append({"messages": ["hello"]}, id=attempt.once("greeting"))
         """
         names.check("the name of a checkpoint", name)
         task = self._record
-        parts = (task.name, str(task.created_at), str(task.generation), name)
-        return f"chk_{digest(''.join(f'{len(each)}:{each}' for each in parts).encode())[:12].hex()}"
+        made = named_id(task.name, str(task.created_at), str(task.generation), name)
+        return f"chk_{made.hex()}"
 
     def progress(self, done: int, total: int = 0) -> None:
         """So many of so many are done. Kept for the next attempt, if there has to be one."""

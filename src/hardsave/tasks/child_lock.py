@@ -42,7 +42,7 @@ class Survivors(Record):
 
 def child_lock(store: Store, task: TaskRecord, check: Callable[[], None]) -> "ChildLock":
     """For one program of the attempt that is under way. `check` raises if it is not any more."""
-    return ChildLock(store.beside(f"{_ROOM}{_attempt(task)}-{os.urandom(4).hex()}"), check)
+    return ChildLock(store.local(f"{_ROOM}{_attempt(task)}-{os.urandom(4).hex()}"), check)
 
 
 def _attempt(task: TaskRecord) -> str:
@@ -115,13 +115,14 @@ def _locked(path: str) -> int:
 
 
 class ChildLocks:
-    """All that lie beside a store right now, by the attempts that they belong to."""
+    """All that this host has of a store right now, by the attempts that they belong to: programs
+    on other hosts cannot be seen from here."""
 
     def __init__(self, store: Store) -> None:
         self._paths: dict[str, list[str]] = {}
-        beside = store.beside(_ROOM)
-        if beside is not None:
-            folder, begins = os.path.split(beside)
+        local = store.local(_ROOM)
+        if local is not None:
+            folder, begins = os.path.split(local)
             for name in os.listdir(folder or "."):
                 if name.startswith(begins):
                     attempt = name.removeprefix(begins).partition("-")[0]

@@ -16,7 +16,7 @@ from hardsave.defaults import LEASE_HEARTBEATS, LEASE_SECONDS
 from hardsave.errors import HardsaveError, LeaseLost, Misuse
 from hardsave.logs import log
 from hardsave.objects.records import Id, OwnerRecord
-from hardsave.stores.host import processes
+from hardsave.stores.host import location
 from hardsave.tasks import threads
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.recovery import MAX_LEASE
@@ -107,22 +107,21 @@ class Lease(threads.Shared):
             raise
 
     def _new(self) -> OwnerRecord:
-        place, moment = processes.here(), self._desk.store.moment()
+        here = location.here()
         return OwnerRecord(
             self._desk.new_id(),
             self.session,
-            place.host,
-            moment.boot,
-            place.space,
-            place.pid,
-            place.pid_started,
+            *here.numbering,
+            here.pid,
+            here.pid_started,
             self._desk.clock(),
             0,
+            b"",
         )
 
     def _renewed(self, owner: OwnerRecord) -> OwnerRecord:
-        now = self._desk.store.moment().at
-        return owner._replace(until=now + int(self.seconds * 1_000_000))
+        clock, now = self._desk.store.moment()
+        return owner._replace(until=now + int(self.seconds * 1_000_000), clock=clock)
 
     def _passing(self) -> float:
         """When a lease of now passes, by the clock of this process; never late."""

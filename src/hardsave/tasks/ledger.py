@@ -9,7 +9,7 @@ from hardsave.defaults import LEASE_SECONDS
 from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, TaskRecord
-from hardsave.page import Page
+from hardsave.page import Page, cursor_of, place_of
 from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work, every
 from hardsave.tasks import (
     adding,
@@ -122,9 +122,10 @@ class Tasks(threads.Shared):
             raise Misuse(f"a state is one of {', '.join(states.STATES)}, not {state!r}")
         if limit < 1:
             raise Misuse(f"limit is at least 1, not {limit}")
-        query = TaskQuery(limit + 1, after=_place(after), state=state)
+        listing = f"tasks {self._desk.user!r}"
+        query = TaskQuery(limit + 1, after=_place(after, listing), state=state)
         rows = self._desk.store.tasks(self._desk.user, query)
-        more = str(rows[limit - 1].place) if len(rows) > limit else None
+        more = cursor_of(listing, rows[limit - 1].place) if len(rows) > limit else None
         return Page([self._view(row) for row in rows[:limit]], more)
 
     def history(self, id: str) -> list[TaskEvent]:
@@ -483,11 +484,14 @@ def recover_by_itself(tasks: Tasks) -> "RecoveryReport":
     return rescue.report(tasks._desk, found, tasks.stats())
 
 
-def _place(cursor: Any) -> int:
+def _place(after: Any, listing: str) -> int:
     """Where a page ended; 0 before the first."""
-    if cursor is None:
+    if after is None:
         return 0
-    is_text = isinstance(cursor, str) and cursor.isascii()
-    if not (is_text and cursor.isdecimal() and len(cursor) <= 18):
-        raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}")
-    return int(cursor)
+    place = place_of(listing, after)
+    if place is None or not (place.isascii() and place.isdecimal() and len(place) <= 18):
+        raise Misuse(
+            f"after is the `next` of an earlier page of this listing, not {after!r}; begin "
+            "without it"
+        )
+    return int(place)

@@ -7,7 +7,8 @@ from typing import Literal
 from hardsave.defaults import MAX_LEASE_SECONDS
 from hardsave.objects.records import Id, OwnerRecord, TaskRecord
 from hardsave.record import Record
-from hardsave.stores.host.processes import UNKNOWN, Place
+from hardsave.stores.host.location import Location, Numbering
+from hardsave.stores.host.processes import UNKNOWN
 from hardsave.stores.ledger import Moment
 from hardsave.tasks import states
 from hardsave.tasks.child_lock import Survivors
@@ -28,7 +29,7 @@ class Fate(NamedTuple):
 
 def fate(
     owner: OwnerRecord,
-    here: Place,
+    here: Location,
     now: Moment,
     started: Callable[[int], int | None] | None,
     ours: Collection[Id],
@@ -36,15 +37,13 @@ def fate(
     """Judge an owner. `started` tells when a process here began; None: that cannot be asked. `ours`
     are the owners that this program has been: another one of its number was there before it.
 
-    The order matters: after a restart or on another machine times since boot mean nothing, and
-    in another container numbers of processes do not either. One boot is one machine, whatever
-    it is called.
+    Two things can be known, and they have nothing to do with each other: whether a process is there
+    of whose numbering we are, and whether a lease has passed that counts in the store's time of
+    today. Where a store's time is that of one boot, a lease of another boot is of before a restart,
+    or of another host; which of the two, only the host's name can tell.
     """
-    if owner.boot != now.boot:
-        if owner.host != here.host:
-            return Fate("elsewhere", f"it runs on {owner.host}")
-        return Fate("dead", "the machine has restarted since")
-    if started is not None and owner.space == here.space and owner.pid_started:
+    numbering = Numbering(owner.host, owner.boot, owner.space)
+    if started is not None and numbering == here.numbering and owner.pid_started:
         found = started(owner.pid)
         if found is None:
             return Fate("dead", f"process {owner.pid} is gone")
@@ -52,6 +51,10 @@ def fate(
             return Fate("dead", f"process {owner.pid} is another one now")
         if owner.pid == here.pid and owner.id not in ours:
             return Fate("dead", f"process {owner.pid} has begun its program anew")
+    if owner.clock != now.clock:
+        if owner.host != here.numbering.host:
+            return Fate("elsewhere", f"it runs on {owner.host}")
+        return Fate("dead", "the machine has restarted since")
     if owner.until <= now.at:
         return Fate("dead", "its lease has passed")
     if owner.until > now.at + MAX_LEASE:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
-from hardsave.stores.host import processes
+from hardsave.stores.host import location, processes
 from hardsave.stores.ledger import TaskMove, TaskQuery, Work, every
 from hardsave.tasks import recovery, states
 from hardsave.tasks.child_lock import ChildLocks, Survivors
@@ -27,6 +27,7 @@ from hardsave.tasks.task import Task, maybe, moment, view
 from hardsave.tuples import NamedTuple
 
 _PAGE = 500
+_FOR_ONE_HOST = "a local store is for one machine"
 
 
 class Buried(NamedTuple):
@@ -85,7 +86,7 @@ def the_dead(desk: Desk, *, take_over: bool) -> list[Buried]:
 
 def fates(desk: Desk, owners: Sequence[OwnerRecord]) -> list[tuple[OwnerRecord, Fate]]:
     """What became of each of them, but for those that are this very process."""
-    here, now = processes.here(), desk.store.moment()
+    here, now = location.here(), desk.store.moment()
     ask = processes.started if processes.can_ask() else None
     held, taken = held_here(), taken_here()
     others = [owner for owner in owners if owner.id not in held]
@@ -94,9 +95,10 @@ def fates(desk: Desk, owners: Sequence[OwnerRecord]) -> list[tuple[OwnerRecord, 
 
 def _judged(desk: Desk, owner: OwnerRecord, fate: Fate, *, take_over: bool) -> Buried | None:
     if fate.is_ == "elsewhere" and not take_over:
+        local = "the store has changed its clock" if desk.store.is_shared else _FOR_ONE_HOST
         raise Unavailable(
-            f"session {owner.session!r} uses this ledger too, and {fate.why}: a local store is "
-            "for one machine. If that one is gone, open the runner with take_over=True"
+            f"session {owner.session!r} uses this ledger too, and {fate.why}: {local}. If that "
+            "one is gone, open the runner with take_over=True"
         )
     if fate.is_ == "alive":
         return None

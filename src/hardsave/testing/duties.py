@@ -43,7 +43,9 @@ def happened(label: str, task: str | None, *, step: str | None = None, at: int =
 
 
 def an_owner(label: str, until: int = 1_000) -> OwnerRecord:
-    return OwnerRecord(an_id(label), label, "host", b"bootboot", 7, 42, 99, MOMENT, until)
+    return OwnerRecord(
+        an_id(label), label, "host", b"bootboot", 7, 42, 99, MOMENT, until, b"bootboot"
+    )
 
 
 def add(store: Store, task: TaskRecord, user: str | None = None) -> TaskRecord:

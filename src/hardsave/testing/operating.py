@@ -251,7 +251,7 @@ class Operating:
             record._replace(number=0) for record in records
         ]
         numbers = [record.number for record in found]
-        assert records[-1].number < numbers[0] < numbers[1] < number
+        assert 0 < numbers[0] < numbers[1] < number
 
     # Reading what happened
 

@@ -170,7 +170,7 @@ class Queueing:
 
     def test_the_time_of_leases_goes_on(self, store: Store) -> None:
         first, second = store.moment(), store.moment()
-        assert first.boot == second.boot
+        assert first.clock == second.clock
         assert first.at <= second.at
 
     # Together

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from hardsave.objects.hashing import digest
+from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
+from hardsave.stores import on_disk
 from hardsave.stores.base import (
     Batch,
     Changes,
@@ -69,6 +70,38 @@ class Reading:
         assert store.missing(None, [*stored, *absent]) == set(absent)
         assert store.missing(None, stored) == set()
         assert store.missing(None, []) == set()
+
+    def test_many_hashes_may_be_asked_for_at_once(self, store: Store) -> None:
+        stored, absent = some_objects("stored", 30), some_objects("absent", 30_000)
+        store.commit(Batch(None, an_entry("stored"), objects=stored))
+        assert store.missing(None, [*stored, *absent]) == set(absent)
+        assert store.missing("ada", [*stored, *absent]) == {*stored, *absent}
+
+    def test_a_scan_brings_every_object_and_no_other(self, store: Store) -> None:
+        saved: dict[Hash, bytes] = {}
+        for label in map(str, range(40)):
+            objects = some_objects(label, 30)
+            store.commit(Batch(None, an_entry(label), objects=objects))
+            saved |= objects
+        store.commit(Batch("ada", an_entry("hers"), objects=some_objects("hers", 3)))
+        assert _scanned(store) == saved
+        assert _scanned(store, "ada") == some_objects("hers", 3)
+        assert list(store.scan("bob")) == []
+
+    def test_a_scan_loses_nothing_to_what_other_callers_do_meanwhile(self, store: Store) -> None:
+        lines = [Line(store, str(number)) for number in range(12)]
+        saved: dict[Hash, bytes] = {}
+        for label in map(str, range(12)):
+            objects = some_objects(label, 200)
+            lines[int(label)].commit(lines[int(label)].next(objects=objects))
+            saved |= objects
+        found: dict[Hash, bytes] = {}
+        for count, part in enumerate(store.scan(None)):
+            found |= part
+            if count == 1:
+                on_disk.compact(store)
+                store.commit(Batch(None, an_entry("new"), objects=some_objects("new", 3)))
+        assert found.items() >= saved.items()
 
     # Timelines
 
@@ -412,6 +445,10 @@ def _matches(row: CheckpointRecord, query: Query) -> bool:
         and (query.since is None or row.created_at >= query.since)
         and (query.until is None or row.created_at <= query.until)
     )
+
+
+def _scanned(store: Store, user: str | None = None) -> dict[Hash, bytes]:
+    return {address: data for part in store.scan(user) for address, data in part.items()}
 
 
 def _recent(

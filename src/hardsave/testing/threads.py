@@ -46,7 +46,10 @@ class Threads:
             return [line.save().number for _ in range(20)]
 
         numbers = _at_once([lambda line=line: save(line) for line in lines])  # type: ignore[misc] # bound to the loop
-        assert sorted(n for some in numbers for n in some) == list(range(1, 161))
+        for user in (None, "ada"):
+            pairs = zip(lines, numbers, strict=True)
+            together = [n for line, some in pairs if line.user == user for n in some]
+            assert len(set(together)) == len(together) == 80
         for line, own in zip(lines, numbers, strict=True):
             assert own == sorted(own)
             found = store.checkpoints(line.user, Query(line.name, limit=99))
@@ -64,7 +67,7 @@ class Threads:
             assert len(set(answers)) == 1
             line.commit(batch)
         assert store.count(None, "main") == 6
-        assert [row.number for row in trace(store).checkpoints] == [6, 5, 4, 3, 2, 1]
+        assert len({row.number for row in trace(store).checkpoints}) == 6
 
     def test_a_conflict_does_not_touch_those_who_commit_beside_it(self, store: Store) -> None:
         lines = [Line(store, f"line {number}") for number in range(4)]

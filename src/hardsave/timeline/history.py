@@ -5,6 +5,7 @@ from itertools import chain
 
 from hardsave.errors import Corrupt, Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, Tombstone
+from hardsave.progress import check_deadline
 from hardsave.stores.base import CheckpointGone, Query, Store
 from hardsave.timeline import refs
 from hardsave.timeline.names import numbered
@@ -57,6 +58,7 @@ class History:
         """
         child, parent = record.id, record.parent
         while parent is not None:
+            check_deadline()
             found = self._store.checkpoint(self._user, parent)
             if found is not None:
                 if not found.is_hidden or found.timeline != record.timeline or record.is_hidden:
@@ -88,6 +90,7 @@ class History:
         before: int | None = None
         while True:
             query = Query(timeline=timeline, limit=PAGE, before_seq=before, hidden=hidden)
+            check_deadline()
             rows = self._store.checkpoints(self._user, query)
             yield from rows
             if len(rows) < PAGE:
@@ -130,6 +133,7 @@ class History:
         """Those that are not deleted, by name; or all."""
         after: str | None = None
         while rows := self._store.timelines(self._user, after, PAGE, deleted=deleted):
+            check_deadline()
             yield from rows
             after = rows[-1].name
 

@@ -76,6 +76,18 @@ def check_description(text: str) -> str:
     return text
 
 
+def check_label(key: str) -> str:
+    _check_line(key, "the key of a label", MAX_NAME)
+    return key
+
+
+def check_label_value(value: str, limit: int) -> str:
+    _check_text(value, "a label")
+    if len(value) > limit:
+        raise Misuse(f"a label has at most {limit} characters, not {len(value)}; take a digest")
+    return value
+
+
 def check_user(user: str | None) -> str | None:
     if user is not None:
         _check_line(user, "a user", MAX_NAME)

@@ -10,7 +10,7 @@ In the order in which a text is understood:
 """
 
 from hardsave.errors import Misuse
-from hardsave.objects.records import ID_BYTES, Id
+from hardsave.objects.records import ID_BYTES, Id, named_id
 from hardsave.timeline.names import id_digits, is_full_id, is_number, numbered
 from hardsave.tuples import NamedTuple
 
@@ -73,6 +73,17 @@ def _bounds(ref: str) -> tuple[Id | None, Id | None]:
 
 def to_text(id: Id) -> str:
     return "chk_" + id.hex()
+
+
+def checkpoint_id(*parts: str) -> str:
+    """The id of a checkpoint that a program names by texts of its own: the same for the same texts.
+    `line.save(state, id=hardsave.checkpoint_id(thread, step))`"""
+    if not parts or not all(isinstance(each, str) for each in parts):
+        raise Misuse(f"checkpoint_id takes texts, one or more, not {parts!r}")
+    try:
+        return to_text(named_id(*parts))
+    except UnicodeEncodeError as error:
+        raise Misuse(f"an id cannot be made of lone surrogates ({parts!r})") from error
 
 
 def from_text(text: str) -> Id:

@@ -10,7 +10,7 @@ from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.tasks import current
 from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
-from hardsave.vault.saving import About
+from hardsave.vault.save_request import About
 
 
 class Own(NamedTuple):

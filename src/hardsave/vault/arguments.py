@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from hardsave.errors import Misuse
 from hardsave.objects.types import convert, is_one
+from hardsave.page import place_of
 from hardsave.timeline import names
 from hardsave.timeline.refs import from_text
 
@@ -83,12 +84,28 @@ def check_limit(limit: Any) -> None:
         raise Misuse(f"limit is a number from 1 on, and no astronomical one, not {limit!r}")
 
 
-def cursor(after: Any) -> int | None:
+def place(after: Any, listing: str) -> str | None:
+    """The place in a listing that a page ended at, by its `next`; None before the first page."""
     if after is None:
         return None
-    if not isinstance(after, str) or len(after) > 18 or not names.is_number(after):
-        raise Misuse(f"after is the `next` of an earlier page, not {after!r}")
-    return int(after)
+    found = place_of(listing, after)
+    if found is None:
+        raise not_a_cursor(after)
+    return found
+
+
+def cursor(after: Any, listing: str) -> int | None:
+    """The same where places are numbers."""
+    found = place(after, listing)
+    if found is not None and (len(found) > 18 or not names.is_number(found)):
+        raise not_a_cursor(after)
+    return None if found is None else int(found)
+
+
+def not_a_cursor(after: Any) -> Misuse:
+    return Misuse(
+        f"after is the `next` of an earlier page of this listing, not {after!r}; begin without it"
+    )
 
 
 def spoken(moment: int) -> str:

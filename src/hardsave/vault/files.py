@@ -5,14 +5,17 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.errors import Misuse, NotFound
 from hardsave.objects.hashing import Hash
+from hardsave.page import Page, cursor_of
+from hardsave.progress import within_deadline
 from hardsave.record import Record
 from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
+from hardsave.vault.arguments import check_limit, not_a_cursor, place
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, NotCaptured, joined
 from hardsave.workspace.git import unfinished
 from hardsave.workspace.git.position import GitPosition
@@ -22,7 +25,8 @@ from hardsave.workspace.snapshot.content import Fetch
 if TYPE_CHECKING:
     from hardsave.vault.places import Shown
 
-MAX_DIFF_EFFORT = 100_000_000  # lines to look at: half a minute at most
+DIFF_SECONDS = 30.0  # that the comparison of one file may take, if the caller's deadline lets it
+EFFORT_A_SECOND = 3_000_000  # lines that `difflib` looks at; it cannot be ended before it is done
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _KINDS = {FILE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}
 
@@ -133,12 +137,34 @@ class Files:
                 below = directory.read_apart([(None, entry.hash)], self._fetch)[0][1]
                 stack += [(joined(at, name), each) for name, each in reversed(below)]
 
-    def read(self, path: str) -> bytes:
-        """The content of a file."""
+    def directory(
+        self, path: str = "", *, limit: int = 1_000, after: str | None = None
+    ) -> Page[File]:
+        """What lies right in it, or in one of its directories, by name; nothing further down.
+        `after` is the `next` of the page before."""
+        check_limit(limit)
+        start = self._entry(path)
+        if start.type != DIRECTORY or start.hash is None:
+            raise Misuse(f"{path!r} is a {_KINDS[start.type]}, not a directory")
+        listing = f"directory {start.hash.hex()}"
+        last = _name_of(after, listing)
+        found = directory.read_level(start.hash, last, limit + 1, self._fetch)
+        at, shown = os.fsencode(path.strip("/")), found[:limit]
+        following = cursor_of(listing, shown[-1][0].hex()) if len(found) > limit else None
+        return Page([_shown(joined(at, name), each) for name, each in shown], following)
+
+    def read(self, path: str, *, start: int = 0, length: int | None = None) -> bytes:
+        """The content of a file, or so many bytes of it from `start` on: fewer at its end, none
+        beyond. Of a long file only the parts are read that are asked for."""
         entry = self._entry(path)
         if entry.type != FILE or entry.hash is None:
             raise Misuse(f"{path!r} is a {_KINDS[entry.type]}, not a file")
-        return b"".join(content.read(entry.hash, entry.size, self._fetch))
+        _check_range(start, length)
+        if start == 0 and (length is None or length >= entry.size):
+            return b"".join(content.read(entry.hash, entry.size, self._fetch))
+        first = min(start, entry.size)
+        end = entry.size if length is None else min(entry.size, first + length)
+        return content.read_range(entry.hash, first, end, self._fetch) if end > first else b""
 
     def __contains__(self, path: str) -> bool:
         return self._find(path) is not None
@@ -173,6 +199,21 @@ class Files:
 
     def _top(self) -> Hash:
         return directory.read_snapshot(self._read().snapshot, self._fetch).top
+
+
+def _check_range(start: Any, length: Any) -> None:
+    for what, given in (("start", start), ("length", 0 if length is None else length)):
+        if not isinstance(given, int) or given < 0:
+            raise Misuse(f"{what} is a number of bytes from 0 on, not {given!r}")
+
+
+def _name_of(after: Any, listing: str) -> bytes | None:
+    """The name that a page of a directory ended with."""
+    found = place(after, listing)
+    try:
+        return None if found is None else bytes.fromhex(found)
+    except ValueError:
+        raise not_a_cursor(after) from None
 
 
 def left_out_of(found: Iterable[NotCaptured]) -> tuple[LeftOut, ...]:
@@ -216,7 +257,7 @@ def _patch(path: str, old: "Held | None", new: "Held | None") -> str:
     before, after = _lines(old), _lines(new)
     if isinstance(before, str) or isinstance(after, str):
         return f"{_named(path)}: {before if isinstance(before, str) else after}\n"
-    if _effort(before, after) > MAX_DIFF_EFFORT:
+    if _effort(before, after) > EFFORT_A_SECOND * within_deadline(DIFF_SECONDS):
         return f"{_named(path)}: too much of it has changed to compare by lines\n"
     a, b = _named(f"a/{path}"), _named(f"b/{path}")
     modes = _modes(old, new)

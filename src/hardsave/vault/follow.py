@@ -1,9 +1,8 @@
 """Following what happens, from any process: saves, operations and tasks, in the order of commits.
 
-The store is asked again and again, cheaply. Nothing is skipped and nothing comes twice, because
-commit numbers are given out inside the transaction, one writer at a time: a reader that sees a
-number sees every lower one too. Saves, log and ledger are three reads, though, and commits may come
-between them: see `_read`.
+The store is asked again and again, cheaply. Nothing is skipped and nothing comes twice, because of
+a user's commits a reader that sees one sees every one below it, too (`stores.base`, Numbers).
+Saves, log and ledger are three reads, though, and commits may come between them: see `_read`.
 """
 
 import threading
@@ -54,7 +53,9 @@ class Following(Iterator[Event[Checkpoint]]):
         _check(poll_seconds, stop)
         self._context = context
         self._closing = closing
-        self._after = _latest(context) if after is None else _checked(after)
+        self._after = (
+            context.store.latest_number(context.user) if after is None else _checked(after)
+        )
         self._poll_seconds = poll_seconds
         self._stop = stop
         self._waiting: deque[Event[Checkpoint]] = deque()  # read, and not given out yet
@@ -126,30 +127,6 @@ _Read = Callable[[str | None, int, int], Sequence[Row]]
 def _reads(context: Context) -> tuple[_Read, ...]:
     """Wherever something may have been noted."""
     return (context.store.log, context.store.saved, context.store.happened)
-
-
-def _latest(context: Context) -> int:
-    """The number of the user's last commit.
-
-    There is no question of its own for that, because nothing else needs it: bisecting finds it
-    in a few dozen reads of one row.
-    """
-    newest = context.store.log_before(context.user, None, 1)
-    low = newest[0].number if newest else 0
-    high = low + 1
-    while found := _after(context, high):
-        low, high = found, found * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        found = _after(context, middle)
-        low, high = (found, high) if found else (low, middle)
-    return _after(context, low) or low
-
-
-def _after(context: Context, number: int) -> int:
-    """The number of some commit after this one; 0 if there is none."""
-    pages = [read(context.user, number, 1) for read in _reads(context)]
-    return max((rows[0].number for rows in pages if rows), default=0)
 
 
 def _check(poll_seconds: Any, stop: Any) -> None:

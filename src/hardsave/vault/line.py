@@ -8,20 +8,15 @@ on: a `save` finds out by itself, an `append` that would double what was written
 until the head was looked at.
 """
 
-import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 
 from hardsave.errors import Misuse, NotFound
-from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord
-from hardsave.page import Page
+from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.page import Page, cursor_of
 from hardsave.stores.base import Query
-from hardsave.tasks import current
 from hardsave.timeline import names
-from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault.arguments import (
     check_asked,
     check_limit,
@@ -33,17 +28,12 @@ from hardsave.vault.arguments import (
 )
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.context import Context
-from hardsave.vault.events import EventName, SaveFailed
-from hardsave.vault.parts import Parts
-from hardsave.vault.saving import ANY_HEAD, About, Expected, Form, SaveRequest, Saving
-
-Directory: TypeAlias = str | os.PathLike[str]
-"""A path, or a `Workspace`, which is one."""
+from hardsave.vault.events import EventName
+from hardsave.vault.line_saves import Directory, TimelineSaves
 
 if TYPE_CHECKING:
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.vault.bisect import Bisected, BisectTry
-    from hardsave.vault.capturing import Taking
     from hardsave.vault.choosing import Scope
     from hardsave.vault.guard import Guard
     from hardsave.vault.rewind import How, Rewind, What
@@ -52,20 +42,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Timeline:
+class Timeline(TimelineSaves):
     """A handle on one timeline. Made by `vault.timeline(name)`."""
-
-    def __init__(
-        self,
-        context: Context,
-        name: str,
-        seen: TimelineRecord | None,
-        once: Id | None = None,
-    ) -> None:
-        self._context = context
-        self._name = name
-        self._lock = threading.RLock()
-        self._saving = Saving(context, name, seen, once)
 
     @property
     def name(self) -> str:
@@ -95,151 +73,6 @@ class Timeline:
 
     def __repr__(self) -> str:
         return f"<timeline {self._name!r}>"
-
-    def save(
-        self,
-        state: Any,
-        *,
-        name: str | None = None,
-        kind: str | None = None,
-        status: str = "running",
-        description: str = "",
-        metadata: Mapping[str, Any] | None = None,
-        workspace: Directory | None = None,
-        expect: Expected = None,
-        step: StepSummary | None = None,
-        title: str = "",
-    ) -> Checkpoint:
-        """Save a whole state. What has not changed since the last save costs a comparison.
-
-        What another thread changes in it meanwhile may be saved now, or with the next save.
-        With a `workspace` its files are captured and committed together with the state.
-        `step` says what lists tell of it: the prompt, the tool call; messages and files are counted
-        without it. `title` is for a timeline that has none yet.
-        """
-        about = self._saving.about(name, kind, status, description, metadata)
-        form: Form = "parts" if isinstance(state, Parts) else "whole"
-        return self._made(self._request(about, form, state, expect, step, title), workspace)
-
-    def append(
-        self,
-        delta: Mapping[str, Any],
-        *,
-        name: str | None = None,
-        kind: str | None = None,
-        status: str = "running",
-        description: str = "",
-        metadata: Mapping[str, Any] | None = None,
-        workspace: Directory | None = None,
-        expect: Expected = None,
-        step: StepSummary | None = None,
-        title: str = "",
-    ) -> Checkpoint:
-        """Save the head's state with `delta` added: lists grow, other keys are replaced.
-
-        Costs what is in `delta`, however large the state has become. Inside of an attempt at a
-        task it is made once: if the attempt begins again, the same append gives the checkpoint that
-        is there, unless the attempt has looked at the timeline before, and so goes on from it.
-        """
-        if not isinstance(delta, (dict, Mapping)):  # asks of a dict nothing more
-            raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
-        about = self._saving.about(name, kind, status, description, metadata)
-        request = self._request(about, "grown", delta, expect, step, title)
-        work = current.work(self._context.store, self._context.user)
-        if work is None or self._saving.is_once or expect not in (None, ANY_HEAD):
-            return self._made(request, workspace)
-        return self._appended(request, workspace)
-
-    def _appended(self, request: SaveRequest, workspace: Directory | None) -> Checkpoint:
-        """The same as part of an attempt."""
-        from hardsave.vault import appending
-
-        own = appending.own(self._context, self._name, request.about, request.state)
-        if own is None:
-            return self._made(request, workspace)
-        if own.made is not None and workspace is None:
-            return self._checkpoint(own.made)
-        if own.made is not None:  # the state is there; the files may be newer
-            return self._made(request._replace(form="carried", expect=ANY_HEAD), workspace)
-        try:
-            about = request.about._replace(id=own.id)
-            return self._made(request._replace(about=about), workspace)
-        except BaseException:  # the next append like this one is the same
-            own.work.give_up_append(own.id)
-            raise
-
-    def save_files(
-        self,
-        workspace: Directory,
-        *,
-        name: str | None = None,
-        kind: str | None = None,
-        status: str | None = "running",
-        description: str = "",
-        metadata: Mapping[str, Any] | None = None,
-        step: StepSummary | None = None,
-        title: str = "",
-    ) -> Checkpoint:
-        """Save the files of a workspace beside the state that the head has by then; also with its
-        status, if that is None."""
-        about = self._saving.about(name, kind, status, description, metadata, carries=True)
-        if workspace is None:
-            raise Misuse("workspace is the directory whose files are to be saved, not None")
-        request = self._request(about, "carried", None, ANY_HEAD, step, title)
-        return self._made(request, workspace)
-
-    def _request(
-        self,
-        about: About,
-        form: Form,
-        state: Any,
-        expect: Expected,
-        step: StepSummary | None,
-        title: str,
-    ) -> SaveRequest:
-        if step is None and title == "":
-            return SaveRequest(about, form, state, expect)
-        saving = self._saving
-        return SaveRequest(about, form, state, expect, saving.step(step), saving.title(title))
-
-    def _made(self, request: SaveRequest, workspace: Directory | None) -> Checkpoint:
-        """The checkpoint that was asked for. Handlers are told, also of one that fails; the caller
-        gets that error all the same."""
-        try:
-            record = self._saved(request, workspace)
-            if request.form in ("whole", "parts"):
-                self._context.look(self._name)
-            checkpoint = self._checkpoint(record)
-            self._context.events.tell("checkpoint_saved", checkpoint)
-        except BaseException:  # Ctrl-C may strike after the commit, as in one who is told of it
-            doubt(self, request.about.id)
-            raise
-        return checkpoint
-
-    def _checkpoint(self, record: CheckpointRecord) -> Checkpoint:
-        """One that the caller has made: to see it is no look at the timeline."""
-        context = self._context
-        return Checkpoint(record, context.objects, context.user, context.places)
-
-    def _saved(self, request: SaveRequest, workspace: Directory | None) -> CheckpointRecord:
-        try:
-            with self._lock:
-                waiting = self._saving.wanted()
-                if workspace is None:
-                    record = self._saving.save(request)
-                else:
-                    with self._files(workspace) as files:
-                        record = self._saving.save(request, files)
-                self._saving.hand_over(record, waiting)
-                return record
-        except Exception as error:
-            self._context.events.tell("save_failed", SaveFailed(self._name, error))
-            raise
-
-    def _files(self, workspace: Directory) -> "AbstractContextManager[Taking]":
-        from hardsave.vault.settling import settled  # with all that files need
-
-        return settled(self._context, self._context.places.at(workspace))
 
     @overload
     def load(self, ref: Ref = "@") -> Any: ...
@@ -280,10 +113,11 @@ class Timeline:
         """A page of checkpoints, newest first. `after` is the `next` of the page before."""
         check_limit(limit)
         check_asked(name=name, kind=kind, status=status)
+        listing = f"checkpoints {self._context.user!r} {self._name!r}"
         query = Query(
             timeline=self._name,
             limit=limit + 1,  # one more, to know whether another page follows
-            before_seq=cursor(after),
+            before_seq=cursor(after, listing),
             name=name,
             kind=kind,
             status=status,
@@ -293,7 +127,7 @@ class Timeline:
         rows = self._context.store.checkpoints(self._context.user, query)
         more = len(rows) > limit
         shown = [self._context.checkpoint(row) for row in rows[:limit]]
-        return Page(shown, str(rows[limit - 1].seq) if more else None)
+        return Page(shown, cursor_of(listing, rows[limit - 1].seq) if more else None)
 
     def summary(self) -> "TimelineSummary":
         """How many checkpoints there are, under which names, from when to when."""
@@ -486,10 +320,6 @@ class Timeline:
             when = "" if before is None else f" from before {spoken(before)}"
             raise NotFound(f"timeline {self._name!r} has no checkpoint{like}{when} in its history")
         return found
-
-    def _find(self, ref: Ref) -> CheckpointRecord:
-        self._context.look(self._name)
-        return self._context.find(ref, self._name)
 
 
 def is_strict(line: Timeline) -> bool:

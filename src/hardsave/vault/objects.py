@@ -14,6 +14,8 @@ from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.tree import Fetch
 from hardsave.objects.types import Types
+from hardsave.progress import check_deadline
+from hardsave.stores import on_disk
 from hardsave.stores.base import Store
 from hardsave.stores.object_cache import ObjectCache
 from hardsave.timeline.refs import to_text
@@ -61,6 +63,7 @@ class Objects:
         proven = self._proven.get(_OURS, wanted)
         if len(proven) == len(wanted):
             return proven
+        check_deadline()  # here, because every call that reads much comes by
         left = [address for address in wanted if address not in proven] if proven else wanted
         try:
             read = self._store.read(self._user, left)
@@ -105,7 +108,7 @@ class Objects:
                 found[address] = data
             except (Corrupt, KeyError):
                 bad.append(address)
-        second = self._store.rescue(self._user, bad)
+        second = on_disk.rescued(self._store, self._user, bad)
         for address in bad:
             if address not in second:
                 if isinstance(damage, Corrupt):

@@ -17,6 +17,7 @@ from blake3 import blake3
 from hardsave.errors import Misuse, WorkspaceTaken
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import ID_BYTES, WorkspaceRecord
+from hardsave.stores import on_disk
 from hardsave.stores.base import NO_HOST, Store, WorkspaceMove, taken_message
 from hardsave.stores.host.identity import host_id
 from hardsave.tuples import NamedTuple
@@ -168,21 +169,21 @@ class Places:
     def drop_caches(self) -> None:
         """Of every workspace, whichever process made them. Evictable daemons, which would write
         theirs later, end first."""
-        store = self._store.beside("")
+        store = on_disk.path_of(self._store)
         if store is not None:
             from hardsave.stores.local import daemon_lock
 
-            daemon_lock.evict(store.removesuffix("-"))
+            daemon_lock.evict(store)
         for place in self.opened():
             place.drop_cache()
         for path in self._files("-cache"):
             os.unlink(path)
 
     def _files(self, ending: str) -> list[str]:
-        beside = self._store.beside("files-")
-        if beside is None:
+        local = self._store.local("files-")
+        if local is None:
             return []
-        folder, start = os.path.split(beside)
+        folder, start = os.path.split(local)
         found = [name for name in os.listdir(folder) if name.startswith(start)]
         return [os.path.join(folder, name) for name in found if name.endswith(ending)]
 
@@ -195,9 +196,9 @@ class Places:
     def _prefix(self, id: bytes) -> str:
         """What the names of a workspace's own files begin with."""
         name = files_of(id, self._user)
-        beside = self._store.beside(name)
-        if beside is not None:
-            return beside
+        local = self._store.local(name)
+        if local is not None:
+            return local
         if self._temporary is None:  # a store in memory has no place on the disk
             from tempfile import TemporaryDirectory
 
@@ -207,10 +208,10 @@ class Places:
     def _own(self, root: bytes) -> tuple[bytes, ...]:
         """The store's files, if they lie in the workspace: how the paths of all of them begin. What
         a project calls `data.csv` is none of a store that is called `data`."""
-        beside = self._store.beside("")
-        if beside is None:
+        path = on_disk.path_of(self._store)
+        if path is None:
             return ()
-        main = os.fsencode(beside)[:-1]
+        main = os.fsencode(path)
         inside = root.rstrip(b"/") + b"/"
         if not main.startswith(inside):
             return ()

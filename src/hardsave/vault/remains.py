@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hardsave import config
 from hardsave.errors import Unavailable
+from hardsave.stores import on_disk
 from hardsave.stores.local import daemon_lock
 from hardsave.vault import projects
 from hardsave.vault.context import Context
@@ -39,9 +40,9 @@ def clear(context: Context, text: str) -> tuple[str, ...]:
     """Take a text out of what lies beside the store; where it still is, one line each."""
     forms = _forms(text)
     left = list(_names(context, text))
-    beside = context.store.beside("")
-    if beside is not None:
-        store = Path(beside[:-1])
+    path = on_disk.path_of(context.store)
+    if path is not None:
+        store = Path(path)
         left += _beside(store, forms)
         left += _project(store.parent, text, forms)
         left += _data(store.parent, forms)
@@ -50,10 +51,10 @@ def clear(context: Context, text: str) -> tuple[str, ...]:
 
 def aside(context: Context) -> tuple[str, ...]:
     """Files that a takeover or a repair has set aside: they may hold anything."""
-    beside = context.store.beside("")
-    if beside is None:
+    path = on_disk.path_of(context.store)
+    if path is None:
         return ()
-    store = Path(beside[:-1])
+    store = Path(path)
     found = sorted(store.parent.glob(f"{glob.escape(store.name)}{_DAMAGED}*"))
     return tuple(f"{path}, which was set aside, may have it: delete it" for path in found)
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.stores import on_disk
 from hardsave.timeline.step_summary import SAFETY, StepSummary
 from hardsave.tuples import NamedTuple
 from hardsave.vault import ignored
@@ -33,7 +34,8 @@ from hardsave.vault.restore_plan import (
     missing_of,
     plan_restore,
 )
-from hardsave.vault.saving import ANY_HEAD, SaveRequest, Saving
+from hardsave.vault.save_request import ANY_HEAD, SaveRequest, about
+from hardsave.vault.saving import Saving
 from hardsave.workspace.restore import execution
 from hardsave.workspace.restore.steps import Restored
 
@@ -68,8 +70,8 @@ def attempt(context: Context, place: Place, plan: RestorePlan, files: Taking) ->
         written = execution.begin(place.root, plan.files, place.journal, id=entry, note=said)
         with execution.prepared(written, context.objects.fetch, place.journal) as restore:
             yield one
-            context.store.sync()  # files that lay on the disk for long go now: who has given up the
-            # newest saves in a power loss has not given up these
+            on_disk.sync(context.store)  # files that lay on the disk for long go now: a user who
+            # has given up the newest saves in a power loss has not given up these
         kept = _kept(restore.restored) + _gone_by_git(context, place, plan, safety)
         execution.finish(place.journal)
     except (Unavailable, Corrupt) as error:
@@ -132,9 +134,9 @@ def _safety(context: Context, request: RestoreRequest, files: Taking) -> _Safety
     goal = f"{request.target.timeline}:{request.target.seq}"
     status = "running" if head is None else head.status
     said = f"before the {request.kind} to {goal}"
-    about = saving.about(None, "automatic", status, said, None)
     step = StepSummary(phase=SAFETY)
-    made = saving.save(SaveRequest(about, "carried", expect=ANY_HEAD, step=step), files)
+    what = about(context, None, "automatic", status, said, None)
+    made = saving.save(SaveRequest(what, "carried", expect=ANY_HEAD, step=step), files)
     is_first = made.parent is None and made.seq == 1
     before = None if is_first else (made.parent, made.seq - 1)
     context.moves.note(request.timeline, before, (made.id, made.seq), is_same_state=True)

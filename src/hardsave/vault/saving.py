@@ -8,91 +8,31 @@ commit stands: after an error it would speak of objects that may not be stored, 
 handler that saves in the middle would go on with what is only half noted.
 """
 
-from collections.abc import Mapping
-from contextvars import ContextVar
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, Union
+from typing import TYPE_CHECKING, Any, Union
 
-from hardsave.defaults import MAX_METADATA_BYTES
-from hardsave.errors import Conflict, Corrupt, LeaseLost, Misuse, WorkspaceTaken
-from hardsave.logs import log
+from hardsave.errors import Conflict, Corrupt, LeaseLost, WorkspaceTaken
 from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, filled
-from hardsave.objects.view import plain, view
 from hardsave.stores.base import Batch, Move, ObjectsGone, WorkspaceMove, conflict_message, position
 from hardsave.stores.ledger import Fence, Work
 from hardsave.tasks import current
-from hardsave.timeline import names
 from hardsave.timeline.refs import to_text
-from hardsave.timeline.step_summary import BRIEF, LINE, TITLE, StepSummary, beginning, line
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import whole_id
 from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.parts import Parts
 from hardsave.vault.pin import Pin
-from hardsave.vault.step_summaries import (
-    NOTHING,
-    Heard,
-    News,
-    Told,
-    brief,
-    last_of,
-    of_state,
-    summed,
-    told_by,
-)
+from hardsave.vault.receipt import Receipt
+from hardsave.vault.save_request import ANY_HEAD, RUNNING, About, Expected, SaveRequest
+from hardsave.vault.step_summaries import Heard, Summaries, Told
 
 if TYPE_CHECKING:
     from hardsave.objects.shadow import Shadow
     from hardsave.vault.capturing import Taken, Taking
-
-RUNNING: Final = "running"  # the status of a checkpoint that is given none
-
-
-class AnyHead(Enum):
-    """`expect=ANY_HEAD`: save on top of the head that there is by then."""
-
-    ANY_HEAD = "any head"
-
-
-ANY_HEAD: Final = AnyHead.ANY_HEAD
-Expected = Checkpoint | str | AnyHead | None
-
-
-class About(NamedTuple):
-    """What a checkpoint says of itself, redacted and checked: all but its place and its state."""
-
-    id: Id
-    created_at: int
-    name: str | None
-    kind: str
-    status: str | None  # None: that of the checkpoint which it stands on
-    description: str
-    metadata: bytes
-
-
-Form = Literal["whole", "grown", "parts", "carried"]
-
-
-class SaveRequest(NamedTuple):
-    """What a caller wants to be saved: a `whole` state, a head's state `grown` by a delta, one that
-    comes in `parts`, or the head's own, `carried` along with files."""
-
-    about: About
-    form: Form
-    state: Any = None
-    expect: Expected = None
-    step: StepSummary | None = None  # what the caller knows of it; the rest is filled in
-    title: str = ""  # for a timeline that has none
-
-    @property
-    def may_double(self) -> bool:
-        """Whether to save it twice would have it twice in the state."""
-        return self.form == "grown" or (self.form == "parts" and self.state.goes_on)
 
 
 class SavePlan(NamedTuple):
@@ -105,22 +45,6 @@ class SavePlan(NamedTuple):
     told: Told | None  # of its summary, for the next one
 
 
-class Receipt:
-    """For a save that is made for a caller who may be gone before it is: a coroutine that was
-    cancelled. Caller and save each set their own mark first, and then look at the other's."""
-
-    def __init__(self, *, doubts: bool) -> None:
-        self.id: Id | None = None  # of the checkpoint, once it is made
-        self.is_refused = False  # the caller is not there any more to get it
-        self.doubts = doubts  # whether to ask for it again would double it
-
-
-class Unwanted(BaseException):
-    """A save was not begun: its caller is gone, and may have saved something newer."""
-
-
-receipt: ContextVar[Receipt | None] = ContextVar("hardsave_receipt", default=None)
-
 Memory = Union["Shadow", Growth]
 """What is remembered of the state that was saved last."""
 
@@ -131,27 +55,22 @@ Built = tuple[Hash, Out, Memory | None]
 class Saving:
     """Saves on one timeline. Threads that share it take turns."""
 
-    def __init__(
-        self,
-        context: Context,
-        name: str,
-        seen: TimelineRecord | None,
-        once: Id | None = None,
-    ) -> None:
+    def __init__(self, context: Context, name: str, seen: TimelineRecord | None) -> None:
         self._context = context
         self._name = name
-        self._once = once  # the id of the one checkpoint to be made, perhaps by another already
         self.seen = seen
         self._memory: Memory | None = None
         self._grown_on: Hash | None = None  # the state that a growth remembers
         self._made: tuple[Id, Hash] | None = None  # the checkpoint that was saved last, its state
-        self._told: tuple[Id, Told] | None = None  # of the summary of the head
-        self._row: CheckpointRecord | None = None  # of the head, as it was looked up last
+        self._summaries = Summaries(context)
         self._is_warm = False  # whether most of what is built is stored already
         self._attempted: TimelineRecord | None = None  # by a save that did not return
 
     def save(self, request: SaveRequest, files: "Taking | None" = None) -> CheckpointRecord:
-        """Plan a request on the head that was seen, and attempt that, as often as it takes."""
+        """Plan a request on the head that was seen, and attempt that, as often as it takes. If a
+        checkpoint has the id that its caller has chosen, that one is returned."""
+        if request.about.is_chosen and (done := self._done(request.about.id)):
+            return done
         if request.expect is not None or self._attempted is not None:
             self._expect(request)
         if request.form != "parts":
@@ -165,11 +84,6 @@ class Saving:
         pin.give_back()
         return saved
 
-    @property
-    def is_once(self) -> bool:
-        """Whether its checkpoint has its id from the caller."""
-        return self._once is not None
-
     def _stands_on_own(self) -> bool:
         """Whether the head was made here, as far as this handle knows: the commit finds out."""
         return self._made is not None and self.seen is not None and self._made[0] == self.seen.head
@@ -182,7 +96,7 @@ class Saving:
         """The head as it is now; it counts as seen."""
         standing, head = self._context.history.standing(self._name)
         self._see(standing)
-        self._row = head
+        self._summaries.row = head
         return head
 
     def _saved(
@@ -190,18 +104,18 @@ class Saving:
     ) -> CheckpointRecord:
         gone = 0  # how often objects that the plan relied on were not stored any more
         while True:
-            if self._once is not None and (done := self._done(self._once)):
-                return done
             was_grown = isinstance(self._memory, Growth)
             try:
                 taken = None if files is None else files.take(afresh=gone > 0)
                 record = self._attempt(self._plan(request, taken, pin, asks=gone == 0))
             except (Conflict, Corrupt) as error:
+                if request.about.is_chosen and (done := self._done(request.about.id)):
+                    return done  # by another process, just now
                 gone = self._again(error, request, gone, was_grown=was_grown)
                 continue
             if files is not None:
                 files.done()
-            return record if self._once is None else self._done(self._once) or record
+            return self._ours(record) if request.about.is_chosen else record
 
     def _expect(self, request: SaveRequest) -> None:
         """Take up what the caller expects of the head, and settle what an attempt left open."""
@@ -225,12 +139,13 @@ class Saving:
                 work.lost()
             raise error
         if isinstance(error, ObjectsGone):
-            self._made = self._told = self._row = None  # or a text was purged from it
+            self._made = None  # or a text was purged from it
+            self._summaries.forget()
             if gone:
                 raise Corrupt(f"{error}, but the head needs it; run verify") from error
             return 1  # what was remembered is collected by now: once more, with all of it
         if isinstance(error, Corrupt) and was_grown and gone == 0:
-            self._told = self._row = None
+            self._summaries.forget()
             return 1  # a text may have been purged from what was remembered
         conflict = self._overtaken(error)
         if request.expect is None and self._follows():
@@ -240,24 +155,39 @@ class Saving:
         self.look()
         return gone
 
-    def _done(self, once: Id) -> CheckpointRecord | None:
-        """What this save was to make, if it is there: made by another process, or just now.
+    def _done(self, id: Id) -> CheckpointRecord | None:
+        """What has the id that a caller has chosen, if it was saved before. One that was deleted is
+        not given as if it had been saved now."""
+        found = self._context.store.checkpoint(self._context.user, id)
+        if found is not None and found.is_hidden:
+            raise Conflict(
+                f"checkpoint {to_text(id)} was saved before, and deleted; undo brings it back, and "
+                "what is new is saved under another id"
+            )
+        return found
 
-        Looked up after the head was. A process that makes it later moves the head, and our commit
-        is recognised by its id; it is not ours then.
-        """
-        return self._context.store.checkpoint(self._context.user, once)
+    def _ours(self, record: CheckpointRecord) -> CheckpointRecord:
+        """What was committed under a chosen id. The store recognises an id that comes twice: then
+        another process was quicker, and nothing of what is remembered here was written."""
+        found = self._done(record.id)
+        if found is None or found[1:-1] == record[1:-1]:
+            return record
+        self._memory = self._made = None
+        self._summaries.forget()
+        self.look()
+        return found
 
     def _plan(
         self, request: SaveRequest, files: "Taken | None", pin: Pin | None, *, asks: bool
     ) -> SavePlan:
         """A request on top of the head last seen. Nothing is written, but for all parts of a state
         that comes in parts except its last, which go ahead under a pin."""
-        base = self.seen
-        heard = Heard()
-        root, out, memory = self._built(request, base, pin, heard)
-        summary, told = self._summary(request, base, memory, out, heard, files)
-        record = self._record(request.about, base, root, summary)
+        base, heard = self.seen, Heard()
+        on = self._stands_on(request, base)
+        root, out, memory = self._built(request, on, pin, heard)
+        grown = memory if isinstance(memory, Growth) else None
+        summary, told = self._summaries.of(request, on, (grown, self._grown_on), out, heard, files)
+        record = self._record(request.about, base, on, root, summary)
         fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
         where: tuple[WorkspaceMove, ...] = ()
         if files is not None:
@@ -265,7 +195,9 @@ class Saving:
             fresh = {**fresh, **files.objects}
             requires = (requires | files.requires) - fresh.keys()
             where = (files.where,)
-        if isinstance(memory, Growth) and self._grown_on is not None:
+        elif request.form == "copied":
+            record, requires = _with_files(record, request.state, requires)
+        if grown is not None and self._grown_on is not None:
             requires.add(self._grown_on)  # a text may have been purged from the head
         work = self._work()
         if work is not None:
@@ -293,7 +225,7 @@ class Saving:
         self._is_warm = True
         self._memory, self._grown_on = memory, record.root
         self._made = (record.id, record.root)
-        self._told = None if told is None else (record.id, told)
+        self._summaries.saved(record.id, told)
         self.seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
         self._attempted = None
         return CheckpointRecord(number, *record[1:])
@@ -319,18 +251,28 @@ class Saving:
 
     # States
 
-    def _built(
-        self, request: SaveRequest, base: TimelineRecord | None, pin: Pin | None, heard: Heard
-    ) -> Built:
+    def _stands_on(self, request: SaveRequest, base: TimelineRecord | None) -> Id | None:
+        """The parent of what is to be saved: the head, unless the request names another."""
+        head = None if base is None else base.head
+        if request.parent is None or request.parent.id == head:
+            return head
+        self._forget_growth()  # it grows on the head
+        return request.parent.id
+
+    def _built(self, request: SaveRequest, on: Id | None, pin: Pin | None, heard: Heard) -> Built:
         form = request.form
         if form == "grown":
-            growth = self._growth(base)
+            growth = self._growth(on)
             return *growth.append(dict(request.state)), growth
         if form == "whole":
             return self._whole(request.state)
         if form == "carried":
-            return self._carried(base)
-        return self._in_parts(request.state, base, pin, heard)
+            return self._carried(on)
+        if form == "copied":
+            self._forget_growth()
+            memory, self._memory = self._memory, None
+            return request.state.root, Out(), memory
+        return self._in_parts(request.state, on, pin, heard)
 
     def _whole(self, state: Any) -> Built:
         from hardsave.objects.shadow import Shadow  # who only appends, or saves files, needs none
@@ -341,20 +283,18 @@ class Saving:
             shadow = Shadow(self._context.objects.builder)
         return *shadow.save(state), shadow
 
-    def _in_parts(
-        self, parts: Parts, base: TimelineRecord | None, pin: Pin | None, heard: Heard
-    ) -> Built:
+    def _in_parts(self, parts: Parts, on: Id | None, pin: Pin | None, heard: Heard) -> Built:
         assert pin is not None
         if not parts.goes_on:
             self._memory, self._grown_on = self._growing(None), None
-        growth = self._growth(base)
+        growth = self._growth(on)
         return *parts.grown(heard.by(growth.append), pin.put), growth
 
-    def _carried(self, base: TimelineRecord | None) -> Built:
-        if base is None or base.head is None:
+    def _carried(self, on: Id | None) -> Built:
+        if on is None:
             return self._whole(None)
         memory, self._memory = self._memory, None
-        return self._root_of(base.head), Out(), memory
+        return self._root_of(on), Out(), memory
 
     def _root_of(self, head: Id) -> Hash:
         """A purge gives a checkpoint another root: then the one that is known here is not stored
@@ -363,12 +303,11 @@ class Saving:
             return self._made[1]
         return self._context.history.at(head).root
 
-    def _growth(self, base: TimelineRecord | None) -> Growth:
-        """What grows on the head's state; out of mind until it is committed."""
+    def _growth(self, on: Id | None) -> Growth:
+        """What grows on the state of a checkpoint; out of mind until it is committed."""
         growth, self._memory = self._memory, None
         if not isinstance(growth, Growth):
-            head = None if base is None else base.head
-            root = None if head is None else self._context.history.at(head).root
+            root = None if on is None else self._context.history.at(on).root
             growth, self._grown_on = self._growing(root), root
         return growth
 
@@ -376,45 +315,17 @@ class Saving:
         objects = self._context.objects
         return Growth(objects.builder, objects.verbatim, root)
 
-    def about(
-        self,
-        name: str | None,
-        kind: str | None,
-        status: str | None,
-        description: str,
-        metadata: Mapping[str, Any] | None,
-        *,
-        carries: bool = False,
-    ) -> About:
-        """One that `carries` the state of the head has the head's status, if it is given none."""
-        if status is None and not carries:
-            raise Misuse("a status is text, not None")
-        if self._context.objects.codec.redaction is not None:
-            redacted = self._context.objects.redacted
-            name, status, description = redacted(name), redacted(status), redacted(description)
-        if name is not None:
-            names.check_checkpoint(name)
-        kind = names.check_kind(kind) if kind else ("automatic" if name is None else "manual")
-        if status is not None and status is not RUNNING:
-            names.check_status(status)
-        if description != "":
-            names.check_description(description)
-        encoded = _EMPTY_MAP
-        if metadata is not None and not isinstance(metadata, Mapping):
-            raise Misuse(f"metadata is a dict, not {type(metadata).__name__}")
-        if metadata:
-            encoded = self._context.objects.codec.encode(dict(metadata), "metadata")
-        if len(encoded) > MAX_METADATA_BYTES:
-            raise Misuse(f"metadata takes at most {MAX_METADATA_BYTES} bytes; use the state")
-        id, moment = self._once or self._context.new_id(), self._context.clock()
-        return About(id, moment, name, kind, status, description, encoded)
-
     def _record(
-        self, about: About, base: TimelineRecord | None, root: Hash, summary: bytes | None
+        self,
+        about: About,
+        base: TimelineRecord | None,
+        parent: Id | None,
+        root: Hash,
+        summary: bytes | None,
     ) -> CheckpointRecord:
         """A checkpoint in its place."""
-        id, moment, name, kind, status, description, metadata = about
-        parent, seq = (None, 1) if base is None else (base.head, base.last_seq + 1)
+        id, moment, name, kind, status, description, metadata, *_ = about
+        seq = 1 if base is None else base.last_seq + 1
         if status is None:
             status = self._status_of(parent)
         said = (name, kind, status, description, metadata)
@@ -424,102 +335,6 @@ class Saving:
 
     def _status_of(self, head: Id | None) -> str:
         return RUNNING if head is None else self._context.history.at(head).status
-
-    # What lists tell
-
-    def step(self, given: StepSummary | None) -> StepSummary | None:
-        """What a caller knows of a step, as it is kept: cut, and without secrets."""
-        if given is None:
-            return None
-        if not isinstance(given, StepSummary):
-            raise Misuse(f"step is a StepSummary, not {type(given).__name__}")
-        if given.phase not in ("", "before", "after"):
-            raise Misuse(f"the phase of a step is 'before', 'after' or '', not {given.phase!r}")
-        redacted = self._context.objects.redacted
-        return StepSummary(
-            prompt=beginning(redacted(given.prompt)),
-            call=line(redacted(given.call)),
-            call_id=line(redacted(given.call_id)),
-            phase=given.phase,
-            outside=tuple(line(redacted(each)) for each in given.outside),
-        )
-
-    def title(self, given: str) -> str:
-        if not isinstance(given, str):
-            raise Misuse(f"a title is text, not {type(given).__name__}")
-        return line(self._context.objects.redacted(given), TITLE)
-
-    def _summary(
-        self,
-        request: SaveRequest,
-        base: TimelineRecord | None,
-        memory: Memory | None,
-        out: Out,
-        heard: Heard,
-        files: "Taken | None",
-    ) -> tuple[bytes | None, Told | None]:
-        """The summary of a checkpoint, and what the next one has to know of it. A state is any
-        data: one that cannot be told of is saved all the same."""
-        try:
-            before = self._before(base)
-            news = self._news(request, before, memory, out, heard)
-            if files is None and request.step is None:
-                return brief(news)
-            return summed(news, request.step, before, files, self._context.objects.fetch)
-        except (Corrupt, LookupError, TypeError, ValueError, AttributeError, RecursionError):
-            log(__name__).warning("a checkpoint is saved without its summary", exc_info=True)
-            return None, None
-
-    def _before(self, base: TimelineRecord | None) -> Told:
-        """What the summary of the head tells."""
-        head = None if base is None else base.head
-        if head is None:
-            return NOTHING
-        if self._told is None or self._told[0] != head:
-            row = self._row
-            if row is None or row.id != head:
-                row = self._context.history.at(head)
-            self._told = head, told_by(row, self._context.objects.reader_of(row))
-        return self._told[1]
-
-    def _news(
-        self, request: SaveRequest, before: Told, memory: Memory | None, out: Out, heard: Heard
-    ) -> News:
-        """What is new in the conversation of a state."""
-        form, state = request.form, request.state
-        limit = LINE if form == "parts" or request.step is not None else BRIEF
-        if form == "whole":
-            items = of_state(state)
-            if items is None:
-                return News()
-            count = len(items)
-            new = count - (before.messages or 0)
-            return News(count, new, *last_of(items, new, limit, self._plain))
-        if form == "grown":
-            heard.note(state)
-        if heard.key is None or not isinstance(memory, Growth):
-            return News(before.messages, 0, before.said, "", before.tools)
-        count = memory.length(heard.key, out) or 0
-        goes_on = form == "grown" or state.goes_on
-        new = heard.new if goes_on else count - (before.messages or 0)
-        said, prompt, tools = last_of(heard.items, heard.new, limit, self._plain)
-        if not said and goes_on:
-            called = before.tools if before.tools is not None else self._tools_of_head()
-            said = f"after {called}" if called else before.said
-        return News(count, new, said, prompt, tools)
-
-    def _tools_of_head(self) -> str:
-        """The tools that the last message of the head calls, whose results are all that is new."""
-        root = self._grown_on
-        items = None if root is None else of_state(view(self._context.objects.reader, root))
-        return last_of([plain(items[-1])], 0, LINE, self._plain).tools if items else ""
-
-    def _plain(self, message: Any) -> Any:
-        """A message as it is read again, without secrets."""
-        objects = self._context.objects
-        if objects.codec.redaction is None and isinstance(message, dict | str):
-            return message
-        return objects.as_saved(message)
 
     # Heads
 
@@ -541,17 +356,6 @@ class Saving:
         doubled by one who asks again: as after a commit that did not return."""
         if self.seen is not None and self.seen.head == id:
             self._attempted = self.seen
-
-    def wanted(self) -> Receipt | None:
-        """Before it is begun, and while no other thread can save in between. The receipt is for
-        this save alone, and not for those of a handler that is told of it."""
-        waiting = receipt.get()
-        if waiting is None:
-            return None
-        receipt.set(None)
-        if waiting.is_refused:
-            raise Unwanted
-        return waiting
 
     def hand_over(self, record: CheckpointRecord, waiting: Receipt | None) -> None:
         """Made, and no other thread can have saved on it yet."""
@@ -627,4 +431,11 @@ class Saving:
         )
 
 
-_EMPTY_MAP = b"\x80"
+def _with_files(
+    record: CheckpointRecord, source: CheckpointRecord, requires: set[Hash]
+) -> tuple[CheckpointRecord, set[Hash]]:
+    """A copy of a checkpoint, with the files and the summary of that."""
+    copied = record._replace(
+        snapshot=source.snapshot, workspace=source.workspace, summary=source.summary
+    )
+    return copied, requires | set(source.roots)

@@ -5,14 +5,12 @@ import os
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
-from hardsave.errors import Misuse
-from hardsave.objects.records import WorkspaceRecord
-from hardsave.page import Page
+from hardsave.page import Page, cursor_of
 from hardsave.record import Record
 from hardsave.stores.base import TimelineQuery, TimelineRow
 from hardsave.timeline import names
 from hardsave.timeline.refs import to_text
-from hardsave.vault.arguments import check_limit, cursor, encoded
+from hardsave.vault.arguments import check_limit, cursor, encoded, not_a_cursor, place
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 
@@ -44,31 +42,36 @@ def sessions(
     context: Context, workspace: Directory | None, limit: int, after: str | None, *, deleted: bool
 ) -> Page[Session[Checkpoint]]:
     check_limit(limit)
+    listing = f"sessions {context.user!r}"
     query = TimelineQuery(
         limit=limit + 1,  # one more, to know whether another page follows
-        after=_place(after),
+        after=_place(after, listing),
         deleted=deleted,
     )
     rows: list[TimelineRow] = []
     if workspace is None:
         rows = context.store.recent_timelines(context.user, query)
-    elif (found := _found(context, workspace)) is not None:
+    elif (found := context.places.find(_real(workspace))) is not None:
         rows = context.store.recent_timelines(context.user, query._replace(workspace=found.id))
     shown = rows[:limit]
     more = len(rows) > limit
-    following = f"{shown[-1].updated_at}:{shown[-1].line.name}" if more else None
-    return Page([_session(context, row) for row in shown], following)
+    last = f"{shown[-1].updated_at}:{shown[-1].line.name}" if more else ""
+    return Page(
+        [_session(context, row) for row in shown], cursor_of(listing, last) if more else None
+    )
 
 
 def moments(
     context: Context, workspace: Directory, limit: int, after: str | None
 ) -> Page[Checkpoint]:
     check_limit(limit)
-    before, found = cursor(after), _found(context, workspace)
+    root = _real(workspace)
+    listing = f"moments {context.user!r} {root!r}"
+    before, found = cursor(after, listing), context.places.find(root)
     if found is None:
         return Page([], None)
     rows = context.store.captured(context.user, found.id, before, limit + 1, hidden=False)
-    following = str(rows[limit - 1].number) if len(rows) > limit else None
+    following = cursor_of(listing, rows[limit - 1].number) if len(rows) > limit else None
     return Page([context.checkpoint(row) for row in rows[:limit]], following)
 
 
@@ -86,20 +89,20 @@ def _session(context: Context, row: TimelineRow) -> Session[Checkpoint]:
     )
 
 
-def _found(context: Context, workspace: Directory) -> WorkspaceRecord | None:
-    """The workspace that a directory of this host is. It need not be there any more."""
-    return context.places.find(os.path.realpath(encoded(workspace, "the workspace")))
+def _real(workspace: Directory) -> bytes:
+    """As the rows of workspaces have it. It need not be there any more."""
+    return os.path.realpath(encoded(workspace, "the workspace"))
 
 
 def _moment(at: int) -> datetime:
     return datetime.fromtimestamp(at / 1_000_000, UTC)
 
 
-def _place(after: str | None) -> tuple[int, str] | None:
-    if after is None:
+def _place(after: str | None, listing: str) -> tuple[int, str] | None:
+    found = place(after, listing)
+    if found is None:
         return None
-    if isinstance(after, str):
-        at, colon, name = after.partition(":")
-        if colon and len(at) <= 18 and names.is_number(at.removeprefix("-")):
-            return int(at), name
-    raise Misuse(f"after is the `next` of an earlier page, not {after!r}")
+    at, colon, name = found.partition(":")
+    if not (colon and len(at) <= 18 and names.is_number(at.removeprefix("-"))):
+        raise not_a_cursor(after)
+    return int(at), name

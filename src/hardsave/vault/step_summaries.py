@@ -8,14 +8,20 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hardsave.errors import Corrupt
+from hardsave.logs import log
+from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.reader import Reader
-from hardsave.objects.records import CheckpointRecord, filled
-from hardsave.objects.view import view
-from hardsave.timeline import messages, step_summary
-from hardsave.timeline.step_summary import PATHS, FileCounts, StepSummary, line
+from hardsave.objects.records import CheckpointRecord, Id, filled
+from hardsave.objects.view import plain, view
+from hardsave.timeline import step_summary
+from hardsave.timeline.step_summary import BRIEF, LINE, PATHS, FileCounts, StepSummary, line
 from hardsave.tuples import NamedTuple
+from hardsave.values import messages
+from hardsave.vault.context import Context
+from hardsave.vault.save_request import SaveRequest
 
 if TYPE_CHECKING:
     from hardsave.vault.capturing import Taken
@@ -84,6 +90,99 @@ class Heard:
             return append(delta)
 
         return heard
+
+
+Grown = tuple[Growth | None, Hash | None]
+"""What grows with the appends of a handle, and the state that it began with."""
+
+
+class Summaries:
+    """The summaries of what one handle saves. It remembers what the one before tells."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._told: tuple[Id, Told] | None = None  # of the checkpoint that was saved or read last
+        self.row: CheckpointRecord | None = None  # of the head, as it was looked up last
+
+    def forget(self) -> None:
+        self._told = self.row = None
+
+    def saved(self, id: Id, told: Told | None) -> None:
+        """The checkpoint was committed: the next one stands on it, as a rule."""
+        self._told = None if told is None else (id, told)
+
+    def of(
+        self,
+        request: SaveRequest,
+        on: Id | None,
+        grown: Grown,
+        out: Out,
+        heard: Heard,
+        files: "Taken | None",
+    ) -> tuple[bytes | None, Told | None]:
+        """The summary of a checkpoint, and what the next one has to know of it. A state is any
+        data: one that cannot be told of is saved all the same."""
+        if request.form == "copied":
+            return None, None  # it has that of its source
+        try:
+            before = self._before(on)
+            news = self._news(request, before, grown, out, heard)
+            if files is None and request.step is None:
+                return brief(news)
+            return summed(news, request.step, before, files, self._context.objects.fetch)
+        except (Corrupt, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            log(__name__).warning("a checkpoint is saved without its summary", exc_info=True)
+            return None, None
+
+    def _before(self, on: Id | None) -> Told:
+        """What the summary of the parent tells."""
+        if on is None:
+            return NOTHING
+        if self._told is None or self._told[0] != on:
+            row = self.row
+            if row is None or row.id != on:
+                row = self._context.history.at(on)
+            self._told = on, told_by(row, self._context.objects.reader_of(row))
+        return self._told[1]
+
+    def _news(
+        self, request: SaveRequest, before: Told, grown: Grown, out: Out, heard: Heard
+    ) -> News:
+        """What is new in the conversation of a state."""
+        form, state = request.form, request.state
+        limit = LINE if form == "parts" or request.step is not None else BRIEF
+        if form == "whole":
+            items = of_state(state)
+            if items is None:
+                return News()
+            count = len(items)
+            new = count - (before.messages or 0)
+            return News(count, new, *last_of(items, new, limit, self._plain))
+        if form == "grown":
+            heard.note(state)
+        growth, grown_on = grown
+        if heard.key is None or growth is None:
+            return News(before.messages, 0, before.said, "", before.tools)
+        count = growth.length(heard.key, out) or 0
+        goes_on = form == "grown" or state.goes_on
+        new = heard.new if goes_on else count - (before.messages or 0)
+        said, prompt, tools = last_of(heard.items, heard.new, limit, self._plain)
+        if not said and goes_on:
+            called = before.tools if before.tools is not None else self._tools_of(grown_on)
+            said = f"after {called}" if called else before.said
+        return News(count, new, said, prompt, tools)
+
+    def _tools_of(self, root: Hash | None) -> str:
+        """The tools that the last message of a state calls, whose results are all that is new."""
+        items = None if root is None else of_state(view(self._context.objects.reader, root))
+        return last_of([plain(items[-1])], 0, LINE, self._plain).tools if items else ""
+
+    def _plain(self, message: Any) -> Any:
+        """A message as it is read again, without secrets."""
+        objects = self._context.objects
+        if objects.codec.redaction is None and isinstance(message, dict | str):
+            return message
+        return objects.as_saved(message)
 
 
 def told_by(row: CheckpointRecord, reader: Reader) -> Told:

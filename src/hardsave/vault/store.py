@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from hardsave.errors import Misuse
 from hardsave.objects import envelope
+from hardsave.stores import on_disk
 from hardsave.stores.base import Collected, Report, Stats
 from hardsave.vault.checkpoint import Ref, named
 from hardsave.vault.context import Context
@@ -58,7 +59,7 @@ class VaultStore:
 
         No other process may have the store open. What is lost or incomplete is named.
         """
-        report = self._context.store.repair()
+        report = on_disk.repair(self._context.store, self._context.user)
         self._context.objects.forget()
         return report
 
@@ -78,7 +79,7 @@ class VaultStore:
 
     def compact(self) -> None:
         """Rewrite what is scattered so that it is small and quick to read."""
-        self._context.store.compact()
+        on_disk.compact(self._context.store)
 
     def upkeep(self) -> "Upkept | None":
         """Let go what the settings let go, and give its room back; None if that was done today, or

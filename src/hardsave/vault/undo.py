@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Conflict, Corrupt, LeaseLost, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
+from hardsave.page import Page, cursor_of
+from hardsave.progress import check_deadline
 from hardsave.record import Record
 from hardsave.stores.base import Batch, CheckpointGone, Move, Query, position
 from hardsave.tuples import NamedTuple
 from hardsave.vault import fencing, operations
+from hardsave.vault.arguments import check_limit, cursor
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove, Lost
 
@@ -61,19 +64,31 @@ def redo(context: Context, timeline: str | None) -> Operation:
     return _step(context, timeline, "redo", operations.next_redo)
 
 
-def history(context: Context, timeline: str | None) -> Iterator[Operation]:
-    """Operations, newest first."""
+def page(context: Context, timeline: str | None, limit: int, after: str | None) -> Page[Operation]:
+    """Operations, newest first. Whether one was undone is said by entries that are newer than it:
+    a page further down reads these again."""
+    check_limit(limit)
+    listing = f"operations {context.user!r} {timeline!r}"
+    last = cursor(after, listing)
     settled: dict[Id, bool] = {}
+    found: list[Operation] = []
     for entry in entries(context, timeline):
-        if entry.touches(timeline):
-            undone = settled.setdefault(entry.subject, entry.kind == "undo")
-            yield _public(entry, is_undone=undone and entry.kind != "undo")
+        if not entry.touches(timeline):
+            continue
+        undone = settled.setdefault(entry.subject, entry.kind == "undo")
+        if last is not None and entry.number >= last:
+            continue
+        if len(found) == limit:
+            return Page(found, cursor_of(listing, found[-1].number))
+        found.append(_public(entry, is_undone=undone and entry.kind != "undo"))
+    return Page(found, None)
 
 
 def entries(context: Context, timeline: str | None = None) -> Iterator[Entry]:
     """Operations in the log, newest first: all, or those that may be about a timeline."""
     before: int | None = None
     while rows := context.store.log_before(context.user, before, _PAGE, timeline):
+        check_deadline()
         for row in rows:
             entry = operations.decode(row)
             if entry is not None:

@@ -13,7 +13,6 @@ file into its workspace must not be able to make its own past go away. Where sev
 share a store, the file of each governs the timelines that save its files, and no others.
 """
 
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -28,7 +27,8 @@ from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.record import Record
-from hardsave.stores.base import Collected
+from hardsave.stores import on_disk
+from hardsave.stores.base import Collected, Turn
 from hardsave.timeline.policy import DAY, DEFAULT, MICROSECOND, Policy, Thin
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
@@ -121,8 +121,8 @@ def _homes(context: Context) -> dict[str, Path | None]:
 
 def _project(context: Context) -> projects.Project | None:
     """The project whose own store this is, if it is one's."""
-    beside = context.store.beside("")
-    return None if beside is None else projects.read(Path(beside).parent)
+    path = on_disk.path_of(context.store)
+    return None if path is None else projects.read(Path(path).parent)
 
 
 def _root(where: Shown, known: projects.Project | None) -> Path:
@@ -257,39 +257,23 @@ def _over(context: Context, policy: Policy) -> int:
 
 @contextmanager
 def _turn(context: Context) -> Iterator[bool]:
-    """Whether it is due, and nobody else is at it. If the block ends well, it is done for today;
-    if not, for an hour: a server's next rounds do not all look through a store that is damaged."""
-    path = context.store.beside(_name(context.user))
-    if path is None:  # in memory: there is no tomorrow
+    """Whether it is due, and no other process of any host is at it. If the block ends well, it is
+    done for today; if not, for an hour: a server's next rounds do not all look through a store that
+    is damaged."""
+    if context.store.durability() == "nothing":  # there is no tomorrow
         yield False
         return
-    with _told(path):
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        with _told(path):
-            is_ours = _taken(file) and _is_time(file, context.clock())
-        if not is_ours:
+    with context.store.once(_name(context.user)) as turn:
+        if turn is None or not _is_time(turn, context.clock()):
             yield False
             return
         try:
             yield True
         except HardsaveError:
-            with suppress(OSError):
-                _note(file, context.clock() - (DAY - _PAUSE) // MICROSECOND)
+            with suppress(Unavailable):
+                _note(turn, context.clock() - (DAY - _PAUSE) // MICROSECOND)
             raise
-        with _told(path):
-            _note(file, context.clock())
-    finally:
-        os.close(file)
-
-
-@contextmanager
-def _told(path: str) -> Iterator[None]:
-    """A disk that is full, or a file system without locks: whoever calls this knows our errors."""
-    try:
-        yield
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be used: {error.strerror}") from error
+        _note(turn, context.clock())
 
 
 def _name(user: str | None) -> str:
@@ -297,30 +281,22 @@ def _name(user: str | None) -> str:
     return "upkeep" if user is None else f"upkeep-{digest(user.encode()).hex()}"
 
 
-def _taken(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _is_time(file: int, now: int) -> bool:
-    last, is_sure = _last(file)
+def _is_time(turn: Turn, now: int) -> bool:
+    last, is_sure = _last(turn)
     if not is_due(last, now):
         return False
     if last and is_sure and has_leapt(last, now):
-        _note(file, now, _UNSURE)
+        _note(turn, now, _UNSURE)
         return False
     return True
 
 
-def _last(file: int) -> tuple[int, bool]:
+def _last(turn: Turn) -> tuple[int, bool]:
     """When it was done, and whether the clock was to be believed; 0 if that is not known."""
-    said = os.pread(file, 32, 0).strip()
+    said = turn.read().strip()
     digits = said.removesuffix(_UNSURE).strip()
     return (int(digits), digits == said) if digits.isdigit() else (0, True)
 
 
-def _note(file: int, now: int, doubt: bytes = b"") -> None:
-    os.pwrite(file, b"%-20d%-8s\n" % (now, doubt), 0)
+def _note(turn: Turn, now: int, doubt: bytes = b"") -> None:
+    turn.write(b"%-20d%-8s\n" % (now, doubt))

@@ -20,7 +20,7 @@ from hardsave.stores.base import Store
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
-from hardsave.vault.arguments import Redact, check_asked, check_cap, redaction_of, several, whole_id
+from hardsave.vault.arguments import Redact, check_asked, check_cap, redaction_of, several
 from hardsave.vault.checkpoint import Checkpoint, Ref, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
@@ -132,16 +132,10 @@ class Vault:
 
         return Retention(self._context, self._directory, self._recover)
 
-    def timeline(self, name: str, *, once: str | None = None) -> Timeline:
-        """A handle on a timeline. One that does not exist begins with its first save.
-
-        `once` is for a single save that may be asked for twice, by a caller that does not know
-        whether the first came through: a new id, `chk_` and 24 random hex digits. It is saved under
-        that id; if a checkpoint has it already, that one is returned and nothing is written.
-        """
+    def timeline(self, name: str) -> Timeline:
+        """A handle on a timeline. One that does not exist begins with its first save."""
         names.check_timeline(name)
-        id = None if once is None else whole_id(once, "once is a whole id")
-        return Timeline(self._context, name, self._context.store.timeline(self.user, name), id)
+        return Timeline(self._context, name, self._context.store.timeline(self.user, name))
 
     def timelines(self) -> Iterator[Timeline]:
         """All timelines, by name."""
@@ -277,12 +271,15 @@ class Vault:
 
         return self._told("redone", undo.redo(self._context, None))
 
-    def operations(self, timeline: str | None = None) -> "Iterator[Operation]":
-        """What was done and can be taken back, newest first."""
+    def operations(
+        self, timeline: str | None = None, *, limit: int = 50, after: str | None = None
+    ) -> "Page[Operation]":
+        """A page of what was done and can be taken back, newest first: on a timeline, or on all.
+        `after` is the `next` of the page before."""
         from hardsave.vault import undo
 
         check_asked(timeline=timeline)
-        return undo.history(self._context, timeline)
+        return undo.page(self._context, timeline, limit, after)
 
     def delete(self, ref: Ref) -> Checkpoint:
         """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next."""
@@ -373,7 +370,7 @@ def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]"
 
         with turn:
             if not made:
-                made.append(SearchIndex(store.beside(name_for(user))))
+                made.append(SearchIndex(store.local(name_for(user))))
             return made[0]
 
     return found

@@ -6,6 +6,7 @@ import pytest
 from hardsave.cli.mcp_server import answers, tools
 from hardsave.cli.mcp_server.tools import Common, Tool
 from hardsave.errors import Misuse
+from hardsave.values.text import dumps
 
 GARBAGE: list[Any] = [
     *(3, -1, 1.5, 10**30, "", "a\0b", "\ud800", "x" * 20_000),
@@ -106,6 +107,23 @@ def test_of_a_list_that_is_too_long_the_first_stay_whole() -> None:
     found = answers.answer(json.dumps(rows), "")["result"]
     assert found[0] == rows[0]
     assert found[-1].startswith("… and ")
+
+
+def test_an_answer_has_all_that_users_have_saved() -> None:
+    saved: dict[str, Any] = {
+        "task": None,
+        "seq": [],
+        "parent": {"$tuple": []},
+        "n": {"$int": "9007199254740993"},
+    }
+    printed = {"seq": 1, "metadata": saved, "messages": [{"input": saved}]}
+    expected = {"metadata": saved, "messages": [{"input": saved}]}
+    assert answers.answer(json.dumps(printed), "") == {"result": expected}
+
+
+def test_an_error_about_a_name_that_is_no_text_can_be_sent() -> None:
+    printed = dumps({"error": {"message": "'caf\udce9' is not here"}})
+    assert answers.error(printed, "", 3) == "'caf\\xe9' is not here"
 
 
 def test_an_error_is_the_sentence_of_the_command() -> None:

@@ -1,6 +1,5 @@
 """`log`, `show`, `diff`, `status`, `search`, `timelines`: what people are told."""
 
-import json
 import os
 import shlex
 import threading
@@ -186,15 +185,6 @@ def test_a_file_is_named_as_it_is_seen_from_here_or_from_the_root(
         assert main(["show", "two", "--file", path]) == 0
         assert capsysbinary.readouterr().out == content
     assert main(["show", "two", "--file", "../../outside"]) == 3
-
-
-def test_show_of_a_state_is_json_for_any_content(run: Run, project: Path) -> None:
-    state = {"bytes": b"\x00", "set": {2, 1}, "nan": float("nan"), 7: (1, None)}
-    with hardsave.open() as vault:
-        vault.timeline("main").save(state)
-    expected = {"bytes": "AA==", "set": [1, 2], "nan": "nan", "7": [1, None]}
-    assert run("show", "@", "--state", "--json").data == expected
-    assert json.loads(run("show", "@", "--state").out) == expected
 
 
 def test_diff_shows_messages_values_and_lines(run: Run, session_1: Path) -> None:

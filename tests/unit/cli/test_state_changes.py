@@ -9,7 +9,7 @@ import hardsave
 from hardsave.cli.render import state_changes
 from hardsave.cli.render.state_changes import MessageChange
 from hardsave.timeline.diff import Diff
-from hardsave.timeline.messages import Message
+from hardsave.values.messages import Message
 
 
 def found(old: Any, new: Any) -> Diff:

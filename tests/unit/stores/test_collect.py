@@ -273,17 +273,18 @@ def held_by_another(store: SqliteStore) -> Iterator[subprocess.Popen[str]]:
 
 def test_whether_a_holder_is_dead() -> None:
     began = {7: 100, 9: processes.UNKNOWN}
+    here, elsewhere = b"numbered", b"another."
     pin = b"p" * 12
     for held, is_dead in (
         (pin, False),  # by an older version, which names nobody
-        (pin + pins._HOLDER.pack(1, 7, 100), False),
-        (pin + pins._HOLDER.pack(1, 7, 99), True),  # another process has its number
-        (pin + pins._HOLDER.pack(1, 8, 100), True),
-        (pin + pins._HOLDER.pack(1, 9, 100), False),  # it is there, and may not be looked at
-        (pin + pins._HOLDER.pack(1, 8, 0), False),  # it could not be known when it began
-        (pin + pins._HOLDER.pack(2, 8, 100), False),  # numbers there mean nothing here
+        (pin + pins._HOLDER.pack(here, 7, 100), False),
+        (pin + pins._HOLDER.pack(here, 7, 99), True),  # another process has its number
+        (pin + pins._HOLDER.pack(here, 8, 100), True),
+        (pin + pins._HOLDER.pack(here, 9, 100), False),  # it is there, and may not be looked at
+        (pin + pins._HOLDER.pack(here, 8, 0), False),  # it could not be known when it began
+        (pin + pins._HOLDER.pack(elsewhere, 8, 100), False),  # numbers there mean nothing here
     ):
-        assert pins.is_dead(held, 1, began.get) == is_dead
+        assert pins.is_dead(held, here, began.get) == is_dead
 
 
 # What the order of packs does not tell

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from blake3 import blake3
 
-from hardsave.stores.host import boot, macos, processes
+from hardsave.stores.host import boot, location, macos, processes
 from hardsave.stores.host.macos import Process, System
 
 BSD_INFO_BYTES = 136  # PROC_PIDTBSDINFO_SIZE
@@ -140,7 +140,7 @@ def test_who_lies_about_ourselves_is_not_believed(here: Library, answer: bytes) 
     here.told[os.getpid()] = answer
     assert not System(here).is_truthful()
     assert not processes.can_ask()
-    assert processes.here().pid_started == processes.UNKNOWN
+    assert location.here().pid_started == processes.UNKNOWN
     assert processes.started(os.getppid()) == processes.UNKNOWN
 
 
@@ -178,7 +178,7 @@ def test_a_process_that_was_killed_is_known_to_be_gone(here: Library) -> None:
         assert processes.started(child.pid) is None
     finally:
         child.communicate()
-    assert processes.here().pid_started == NOW * 1_000_000 + 250_000
+    assert location.here().pid_started == NOW * 1_000_000 + 250_000
 
 
 def test_what_can_be_seen_of_a_process(here: Library) -> None:

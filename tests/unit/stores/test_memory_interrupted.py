@@ -22,10 +22,10 @@ class _Recording(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.commits: list[tuple[dict[str | None, Any], int, Batch]] = []
+        self.commits: list[tuple[dict[str | None, Any], Batch]] = []
 
     def commit(self, batch: Batch) -> int:
-        self.commits.append((copy.deepcopy(self._tenants), self._number, batch))
+        self.commits.append((copy.deepcopy(self._tenants), batch))
         return super().commit(batch)
 
 
@@ -45,7 +45,7 @@ def _portrait(store: MemoryStore) -> object:
     for tenant in store._tenants.values():
         own = {**vars(tenant), "ledger": vars(tenant.ledger)}
         found.append({name: repr(value) for name, value in own.items()})
-    return store._number, found
+    return found
 
 
 def _lived() -> _Recording:
@@ -75,31 +75,28 @@ def _lived() -> _Recording:
     return store
 
 
-def _copy(tenants: dict[str | None, Any], number: int) -> MemoryStore:
+def _copy(tenants: dict[str | None, Any]) -> MemoryStore:
     store = MemoryStore()
     store._tenants = copy.deepcopy(tenants)
-    store._number = number
     return store
 
 
 def test_an_interrupt_at_any_line_of_a_commit_leaves_all_of_it_or_nothing() -> None:
     outcomes = [
-        outcome
-        for tenants, number, batch in _lived().commits
-        for outcome in _outcomes(tenants, number, batch)
+        outcome for tenants, batch in _lived().commits for outcome in _outcomes(tenants, batch)
     ]
     assert outcomes.count("nothing") > 100
     assert outcomes.count("all") > 100
 
 
-def _outcomes(tenants: dict[str | None, Any], number: int, batch: Batch) -> Iterator[str]:
+def _outcomes(tenants: dict[str | None, Any], batch: Batch) -> Iterator[str]:
     """What is there after an interrupt at each of the lines of a commit."""
-    nothing = _portrait(_copy(tenants, number))
-    done = _copy(tenants, number)
+    nothing = _portrait(_copy(tenants))
+    done = _copy(tenants)
     done.commit(batch)
     all_of_it = _portrait(done)
     for line in count(1):
-        store = _copy(tenants, number)
+        store = _copy(tenants)
         try:
             with _interrupted_at_line(line):
                 store.commit(batch)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.stores.host import processes
+from hardsave.stores.host import location, processes
 
 asking = pytest.mark.skipif(not processes.can_ask(), reason="this system tells nothing")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
@@ -15,10 +15,10 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="this system has
 
 @asking
 def test_this_process_is_there_and_began_once() -> None:
-    here = processes.here()
+    here = location.here()
     assert here.pid == os.getpid()
     assert processes.started(here.pid) == here.pid_started > 0
-    assert here == processes.here()
+    assert here == location.here()
 
 
 @asking
@@ -103,4 +103,4 @@ def test_the_processes_of_another_numbering_are_not_asked(
     monkeypatch.setattr(processes, "_PROC", str(tmp_path))
     assert processes.started(os.getpid()) is not None
     assert not processes.can_ask()
-    assert processes.here().pid_started == processes.UNKNOWN
+    assert location.here().pid_started == processes.UNKNOWN

@@ -34,10 +34,10 @@ class TimedStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.since_boot = 1_000 * SECOND
-        self.boot = b"bootboot"
+        self.time_of = b"this store"
 
     def moment(self) -> Moment:
-        return Moment(self.boot, self.since_boot)
+        return Moment(self.time_of, self.since_boot)
 
 
 class Room:
@@ -59,19 +59,18 @@ class Room:
 
     def abandon(self, session: str = "dead", **about: Any) -> OwnerRecord:
         """A lease of a process that is gone: on this machine, with a number that nobody has."""
-        from hardsave.stores.host import processes
+        from hardsave.stores.host import location
 
-        here = processes.here()
+        here, now = location.here(), self.store.moment()
         owner = OwnerRecord(
             b"dead" + session.encode()[:8].ljust(8),
             session,
-            here.host,
-            self.store.moment().boot,
-            here.space,
+            *here.numbering,
             2**22 + 1,  # above what Linux gives out
             77,
             START,
-            self.store.moment().at + 30 * SECOND,
+            now.at + 30 * SECOND,
+            now.clock,
         )
         owner = owner._replace(**about)
         self.store.hold(self.vault.user, owner, is_new=True)

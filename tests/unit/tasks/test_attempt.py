@@ -637,7 +637,7 @@ def test_what_is_appended_under_an_id_of_the_task_is_there_once(room: Room) -> N
 
     def say(attempt: Attempt, *, dies: bool = False) -> None:
         for text in ("hello", "bye"):
-            room.vault.timeline("chat", once=attempt.once(text)).append({"messages": [text]})
+            room.vault.timeline("chat").append({"messages": [text]}, id=attempt.once(text))
         if dies:
             raise Crash
 

@@ -368,9 +368,9 @@ def test_the_living_are_left_alone(room: Room) -> None:
 
 
 def test_a_machine_that_restarted_has_no_living_owners(room: Room) -> None:
-    left_behind(room, "a")
+    left_behind(room, "a", boot=b"earlier.")
     assert isinstance(room.store, TimedStore)
-    room.store.boot = b"another."
+    room.store.time_of = b"another."
     room.store.since_boot = 1
     with room.tasks.runner("next") as runner:
         assert "restarted" in runner.report.dead[-1].why
@@ -378,8 +378,8 @@ def test_a_machine_that_restarted_has_no_living_owners(room: Room) -> None:
 
 
 def test_a_second_machine_is_refused_unless_it_takes_over(room: Room) -> None:
-    left_behind(room, "a", host="elsewhere", boot=b"theirs..", space=1)
-    with pytest.raises(Unavailable, match=r"runs on elsewhere.*take_over=True"):
+    left_behind(room, "a", host="elsewhere", boot=b"theirs..", space=1, clock=b"theirs..")
+    with pytest.raises(Unavailable, match=r"runs on elsewhere.*one machine.*take_over=True"):
         room.tasks.runner("here").__enter__()
     assert room.tasks.get("a").state == "in_progress"
     assert len(room.store.owners(None)) == 2  # of the attempt's own, and theirs: not the refused

@@ -3,14 +3,18 @@ from collections.abc import Callable
 import pytest
 
 from hardsave.objects.records import OwnerRecord
-from hardsave.stores.host.processes import UNKNOWN, Place
+from hardsave.stores.host.location import Location, Numbering
+from hardsave.stores.host.processes import UNKNOWN
 from hardsave.stores.ledger import Moment
 from hardsave.tasks.recovery import MAX_LEASE, fate, orphaned
 from hardsave.testing.duties import a_task, an_owner
 
-HERE = Place("host", 7, 1, 1)
-NOW = Moment(b"bootboot", 5_000)
-OWNER = OwnerRecord(b"o", "s", "host", b"bootboot", 7, 42, 99, 0, 6_000)
+HERE = Location(Numbering("host", b"bootboot", 7), 1, 1)
+NOW = Moment(b"bootboot", 5_000)  # of a store that counts in the time of a boot
+OWNER = OwnerRecord(b"o", "s", "host", b"bootboot", 7, 42, 99, 0, 6_000, b"bootboot")
+EARLIER = OWNER._replace(boot=b"earlier.", clock=b"earlier.")
+SERVER = Moment(b"server", 5_000)  # of a store that is shared
+SHARED = OWNER._replace(clock=b"server")
 
 
 def gone(pid: int) -> int | None:
@@ -40,11 +44,11 @@ def another(pid: int) -> int | None:
         (OWNER._replace(until=5_000), there, "dead", "lease has passed"),
         (OWNER, None, "alive", "lease holds"),
         (OWNER._replace(until=4_999), None, "dead", "lease has passed"),
-        (OWNER._replace(boot=b"earlier."), there, "dead", "restarted"),
-        (OWNER._replace(boot=b"earlier.", host="other"), gone, "elsewhere", "runs on other"),
+        (EARLIER, there, "dead", "restarted"),
+        (EARLIER._replace(host="other"), gone, "elsewhere", "runs on other"),
         (OWNER._replace(space=8), gone, "alive", "lease holds"),  # in another container
         (OWNER._replace(space=8, until=1), gone, "dead", "lease has passed"),
-        (OWNER._replace(host="renamed"), there, "alive", "lease holds"),  # one boot, one machine
+        (OWNER._replace(host="renamed"), gone, "alive", "lease holds"),  # its lease decides
         (OWNER._replace(pid_started=0), gone, "alive", "lease holds"),  # it could not tell
         (OWNER._replace(pid=1), there, "dead", "process 1 has begun its program anew"),
         (OWNER._replace(pid=1, id=b"before"), there, "alive", "lease holds"),
@@ -56,6 +60,31 @@ def test_the_fate_of_an_owner(
     owner: OwnerRecord, ask: Callable[[int], int | None] | None, judged: str, why: str
 ) -> None:
     found = fate(owner, HERE, NOW, ask, ours=[b"before"])
+    assert found.is_ == judged
+    assert why in found.why
+
+
+@pytest.mark.parametrize(
+    ("owner", "ask", "judged", "why"),
+    [
+        (SHARED, there, "alive", "lease holds"),
+        (SHARED, gone, "dead", "process 42 is gone"),
+        # Every Linux host numbers its first processes in a space of the same id, and hosts that
+        # were copied from one image have one name: only the boot tells them apart.
+        (SHARED._replace(host="other"), gone, "alive", "lease holds"),
+        (SHARED._replace(host="other", boot=b"another."), gone, "alive", "lease holds"),
+        (SHARED._replace(boot=b"another."), gone, "alive", "lease holds"),
+        (SHARED._replace(boot=b"another."), another, "alive", "lease holds"),
+        (SHARED._replace(boot=b"another.", pid=1), there, "alive", "lease holds"),
+        (SHARED._replace(host="other", until=5_000), there, "dead", "lease has passed"),
+        (SHARED._replace(boot=b"another.", until=4_000), there, "dead", "lease has passed"),
+        (SHARED._replace(clock=b"before", host="other"), gone, "elsewhere", "runs on other"),
+    ],
+)
+def test_on_a_shared_store_a_lease_decides_about_owners_of_other_hosts(
+    owner: OwnerRecord, ask: Callable[[int], int | None], judged: str, why: str
+) -> None:
+    found = fate(owner, HERE, SERVER, ask, ours=())
     assert found.is_ == judged
     assert why in found.why
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from hardsave.errors import HardsaveError
 from hardsave.stores.sqlite import SqliteStore
-from hardsave.vault.saving import ANY_HEAD
+from hardsave.vault.save_request import ANY_HEAD
 from hardsave.vault.vault import Vault
 
 

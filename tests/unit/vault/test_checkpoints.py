@@ -62,7 +62,7 @@ def test_a_page_says_whether_more_follow(line: Timeline) -> None:
     page = line.checkpoints(limit=10)
     assert page.next is not None
     assert "more follow" in repr(page)
-    last = line.checkpoints(limit=10, after="11")
+    last = line.checkpoints(limit=10, after=line.checkpoints(limit=20).next)
     assert [cp.seq for cp in last] == list(range(10, 0, -1))
     assert last.next is None
     assert "more follow" not in repr(last)

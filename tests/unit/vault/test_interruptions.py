@@ -19,7 +19,7 @@ from hardsave.stores.base import Batch
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.registry import sqlite_path
 from hardsave.stores.sqlite.open import file_identity
-from hardsave.vault import line as line_module
+from hardsave.vault import line_saves as line_module
 from hardsave.vault import saving
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault

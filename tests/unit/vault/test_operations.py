@@ -1,9 +1,10 @@
 """Rewind, delete, clear, and taking them back."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from hardsave.errors import Conflict, Corrupt, Misuse, NotFound
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import LogRecord
+from hardsave.page import every
 from hardsave.stores.base import Batch, Changes, Store
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
@@ -385,7 +387,50 @@ def test_operations_are_listed_newest_first(line: Timeline, vault: Vault) -> Non
     found = [(each.kind, each.timeline, each.is_undone) for each in vault.operations()]
     assert found == [("undo", "main", False), ("fork", "try-2", False), ("rewind", "main", True)]
     assert [each.kind for each in vault.operations("try-2")] == ["fork"]
-    assert "rewind of 'main' at" in str(list(vault.operations())[2])
+    assert "rewind of 'main' at" in str(vault.operations()[2])
+
+
+def test_operations_come_in_pages_that_know_what_was_undone(line: Timeline, vault: Vault) -> None:
+    for number in range(4):
+        line.rewind("@~1" if number % 2 else ":3")
+    for _ in range(3):
+        line.undo()
+    line.redo()
+    whole = list(vault.operations())
+    assert sum(each.is_undone for each in whole) == 2
+    for limit in range(1, 10):
+        found = list(every(lambda after: vault.operations(limit=limit, after=after)))  # noqa: B023
+        assert found == whole
+    assert vault.operations(limit=len(whole)).next is None
+
+
+def test_a_page_of_operations_is_not_moved_by_later_ones(line: Timeline, vault: Vault) -> None:
+    for ref in (":3", ":2", ":1"):
+        line.rewind(ref)
+    whole, first = list(vault.operations()), vault.operations(limit=1)
+    line.fork(name="other")
+    assert list(vault.operations(after=first.next)) == whole[1:]
+
+
+def test_a_cursor_from_another_listing_is_refused(line: Timeline, vault: Vault) -> None:
+    other = vault.timeline("other")
+    for number in range(3):
+        other.save({"turn": number})
+        other.rewind("@~0" if not number else "@~1")
+    page = other.checkpoints(limit=1)
+    assert page.next is not None
+    assert len(other.checkpoints(after=page.next)) == 2
+    calls: list[Callable[..., object]] = [
+        line.checkpoints,
+        vault.operations,
+        vault.sessions,
+        vault.tasks.find,
+        partial(vault.moments, "."),
+    ]
+    for call in calls:
+        for wrong in (page.next, page.next.partition(".")[0], "", 3):
+            with pytest.raises(Misuse, match=r"earlier page of this listing.*begin without it"):
+                call(after=wrong)
 
 
 # Clear, delete

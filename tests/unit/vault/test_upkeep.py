@@ -323,9 +323,9 @@ def test_nothing_goes_for_room_that_is_free_once_the_rest_is_collected(
     clock.days += 40
     for turn in range(5):
         vault.timeline("main").save({"turn": turn})
-    beside = vault._context.store.beside("backup")
-    assert beside is not None
-    assert eventually(lambda: os.path.exists(beside) and os.path.getsize(beside) > 3 << 20)
+    backup = vault._context.store.local("backup")
+    assert backup is not None
+    assert eventually(lambda: os.path.exists(backup) and os.path.getsize(backup) > 3 << 20)
     clock.days += 2
     done = vault.store.upkeep()
     assert done is not None

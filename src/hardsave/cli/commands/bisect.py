@@ -8,9 +8,11 @@ import click
 from hardsave import wording
 from hardsave.cli.arguments import PROGRAM, REF
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import checkpoint_page, json_data
+from hardsave.cli.render import checkpoint_page
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
+from hardsave.values.spelling import to_json
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,9 +74,7 @@ def _data(found: "Bisected") -> dict[str, Any]:
             {"checkpoint": each.checkpoint.id, "verdict": each.verdict, "code": each.code}
             for each in found.tries
         ],
-        "messages": json_data.json_ready(
-            checkpoint_page.last_messages(found.first_bad, MESSAGES)[1]
-        ),
+        "messages": to_json(checkpoint_page.last_messages(found.first_bad, MESSAGES)[1]),
         "files": json_data.files(found.files),
     }
 

@@ -5,8 +5,8 @@ import click
 from hardsave import wording
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
+from hardsave.vault import json_data
 
 
 @command(

@@ -9,13 +9,14 @@ import click
 from hardsave import Checkpoint, wording
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import changed_files, json_data, refs
+from hardsave.cli.render import changed_files, refs
 from hardsave.cli.render.changed_files import FileStat, Side
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.progress import Total, meter
 from hardsave.timeline.diff import Diff, FileDiff
 from hardsave.tuples import NamedTuple
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

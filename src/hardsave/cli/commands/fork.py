@@ -12,9 +12,8 @@ from hardsave.cli import current_timeline, going_on
 from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.hints import quoted
-from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
-from hardsave.vault import projects
+from hardsave.vault import json_data, projects
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -9,11 +9,12 @@ from hardsave import wording
 from hardsave.cli.agent_loader import AGENTS, load_agents
 from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import command
-from hardsave.cli.render import job_lines, json_data
+from hardsave.cli.render import job_lines
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
-from hardsave.timeline import messages
+from hardsave.values import messages
+from hardsave.values.spelling import to_json
 from hardsave.vault.jobs import spec as specs
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _inspected(job: "Job", items: list[Any], *, verbose: bool) -> dict[str, Any]
     return {
         **job_lines.as_data(job),
         **counts,
-        **({"conversation": json_data.json_ready(items)} if verbose else {}),
+        **({"conversation": to_json(items)} if verbose else {}),
     }
 
 

@@ -14,7 +14,7 @@ from hardsave.cli.errors import Exit
 from hardsave.cli.render import job_lines
 from hardsave.cli.session import Session
 from hardsave.errors import NotFound
-from hardsave.timeline import messages
+from hardsave.values import messages
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs import state as states
 

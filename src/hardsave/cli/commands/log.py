@@ -10,10 +10,11 @@ from hardsave.cli.arguments import one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.cli.log_query import LIMIT, Asked, Shape, Told, Wanted, newest_rows, told
-from hardsave.cli.render import json_data, times
+from hardsave.cli.render import times
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
 from hardsave.timeline.story import Prompt, Step
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from rich.text import Text

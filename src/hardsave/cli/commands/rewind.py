@@ -14,11 +14,12 @@ from hardsave.cli import current_timeline, going_on, past
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, phrases, rewind_plan
+from hardsave.cli.render import phrases, rewind_plan
 from hardsave.cli.render.rewind_plan import RewindOptions
 from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from hardsave.agents.conversation import Resumption

@@ -11,8 +11,8 @@ import click
 from hardsave import Checkpoint, config, wording
 from hardsave.cli import missed_saves
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from rich.text import Text

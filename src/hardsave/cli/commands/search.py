@@ -8,8 +8,8 @@ import click
 from hardsave import Checkpoint
 from hardsave.cli import current_timeline
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

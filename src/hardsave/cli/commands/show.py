@@ -1,6 +1,5 @@
 """`hardsave show`: one checkpoint in full."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,12 +10,13 @@ import click
 from hardsave import Checkpoint, wording
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import checkpoint_page, json_data, phrases, times
+from hardsave.cli.render import checkpoint_page, phrases, times
 from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
-from hardsave.objects.view import plain
-from hardsave.vault import authorship
+from hardsave.values.spelling import to_json
+from hardsave.values.text import dumps, readable
+from hardsave.vault import authorship, json_data
 from hardsave.vault.files import Files, difference
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def show(
     if path is not None:
         _write_file(session, one, path)
     elif whole_state:
-        state = json_data.json_ready(plain(one.state))
-        session.out.result(lambda: state, lambda: [json.dumps(state, indent=2)], paged=True)
+        state = to_json(one.state)
+        session.out.result(lambda: state, lambda: [dumps(state, indent=2)], paged=True)
     else:
         limit = None if full else SHOWN if count is None else count
         session.out.result(
@@ -106,7 +106,7 @@ def _data(session: Session, one: Checkpoint, limit: int | None, *, full: bool) -
     return {
         **json_data.checkpoint(one),
         "message_count": total,
-        "messages": json_data.json_ready(items),
+        "messages": to_json(items),
         "state_of": summaries.state_origin(one).id,
         "files": json_data.files(found),
     }
@@ -145,7 +145,6 @@ def _fields(
     told = {name: value for name, value in one.metadata.items() if name != authorship.KEY}
     if changed_by := phrases.changed_by(told.get("changed_by")):
         del told["changed_by"]
-    metadata = json_data.json_ready(told)
     return {
         "saved": f"{wording.ago(one.created_at, session.now)} ({times.local(one.created_at)})",
         "after": None if parent is None else draw.ref(parent),
@@ -155,7 +154,7 @@ def _fields(
         "kind": one.kind,
         "status": one.status,
         "about": one.description,
-        "metadata": json.dumps(metadata) if metadata else None,
+        "metadata": readable(told) if told else None,
         "changed by": changed_by,
         "workspace": None if files is None else files.workspace,
         "git": None if git is None else phrases.git(git),

@@ -8,8 +8,9 @@ import click
 from hardsave import Checkpoint, wording
 from hardsave.cli import missed_saves
 from hardsave.cli.command import ON_A_TIMELINE, command
-from hardsave.cli.render import changed_files, json_data
+from hardsave.cli.render import changed_files
 from hardsave.cli.session import Session
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from rich.text import Text

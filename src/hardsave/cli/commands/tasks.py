@@ -10,13 +10,14 @@ from hardsave import wording
 from hardsave.cli.arguments import PROGRAM, TASK
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, times
+from hardsave.cli.render import times
 from hardsave.cli.session import Session
 from hardsave.config import project_root
 from hardsave.errors import Misuse
 from hardsave.objects import depth
 from hardsave.tasks.settings import PROFILES, of_project
 from hardsave.tasks.states import STATES
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from hardsave import Task

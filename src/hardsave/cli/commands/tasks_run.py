@@ -20,13 +20,13 @@ from hardsave.cli.arguments import PROGRAM
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
 from hardsave.cli.hints import quoted
-from hardsave.cli.render import json_data
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.defaults import GRACE_SECONDS, RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from hardsave import Attempt, RecoveryReport, Runner, Task, Vault

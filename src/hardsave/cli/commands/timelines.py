@@ -7,8 +7,8 @@ from hardsave import wording
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.cli.moments import agent_of
-from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from rich.text import Text

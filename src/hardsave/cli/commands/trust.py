@@ -9,11 +9,11 @@ import click
 from hardsave import config, wording
 from hardsave.cli.command import YES, command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data
 from hardsave.cli.session import Session
 from hardsave.config import trust as trusting
 from hardsave.config.trust import ProjectFile
 from hardsave.errors import Misuse
+from hardsave.values.spelling import to_json
 
 
 @command(
@@ -86,9 +86,7 @@ def _answer(session: Session, files: list[ProjectFile], said: str) -> None:
         {
             "file": str(file.path),
             "trusted": _is_trusted(file),
-            "settings": {
-                name: json_data.json_ready(each.value) for name, each in file.risky.items()
-            },
+            "settings": {name: to_json(each.value) for name, each in file.risky.items()},
         }
         for file in files
     ]

@@ -1,7 +1,6 @@
 """`hardsave undo` and `redo`, and the list of operations."""
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,10 +11,12 @@ from hardsave.cli.arguments import one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.current_timeline import to_redo, to_undo
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data, refs
+from hardsave.cli.render import refs
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.timeline.refs import to_text
+from hardsave.values import text
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -112,7 +113,7 @@ def redo(session: Session, any_timeline: bool) -> Exit | None:
 
 def _list(session: Session, limit: int) -> None:
     """What was done and can be taken back, newest first."""
-    found = list(islice(session.vault.operations(session.timeline_given), limit))
+    found = session.vault.operations(session.timeline_given, limit=limit)
     session.out.result(
         lambda: [json_data.operation(each) for each in found],
         lambda: _lines(session, found),
@@ -198,7 +199,7 @@ def _done(done: Operation, head: Any, said: str) -> "Iterator[Text]":
         yield from draw.file_changes(done.files, limit=10)
 
 
-def _lines(session: Session, found: list[Operation]) -> "list[Text]":
+def _lines(session: Session, found: Sequence[Operation]) -> "list[Text]":
     from rich.text import Text
 
     from hardsave.cli.render import draw
@@ -219,7 +220,7 @@ def _lines(session: Session, found: list[Operation]) -> "list[Text]":
 def _about(session: Session, one: Operation) -> str:
     """What the log says of it; checkpoints as people type them."""
     said = {
-        key: _ref(session, value) if isinstance(value, bytes) else str(json_data.json_ready(value))
+        key: _ref(session, value) if isinstance(value, bytes) else text.shown(value)
         for key, value in one.about.items()
     }
     return refs.in_text(", ".join(f"{key} {wording.line(text, 60)}" for key, text in said.items()))

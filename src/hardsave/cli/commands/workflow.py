@@ -9,10 +9,10 @@ from hardsave import wording
 from hardsave.cli.agent_loader import AGENTS, load_agents
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
-from hardsave.cli.render import json_data
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse
+from hardsave.values.spelling import to_json
 
 if TYPE_CHECKING:
     from hardsave.runtime.plan import Workflow
@@ -152,7 +152,7 @@ def _data(run: "Run", failed: str | None) -> dict[str, Any]:
         "ok": run.ok,
         "checkpoint": run.checkpoint_id,
         "failed": failed,
-        "steps": {name: json_data.json_ready(step.to_dict()) for name, step in run.steps.items()},
+        "steps": {name: to_json(step.to_dict()) for name, step in run.steps.items()},
     }
 
 

@@ -7,6 +7,10 @@ shorter here: texts and lists to the same most, ever fewer until all of it fits,
 import json
 from typing import Any
 
+from hardsave import wording
+from hardsave.errors import Misuse
+from hardsave.values.text import loads
+
 LONGEST = 20_000  # characters of an answer
 _LONGEST_SAID = 2_000  # of what a command says besides
 _MOST = ((8_000, 200), (2_000, 100), (600, 40), (200, 20), (100, 8), (40, 4))
@@ -25,6 +29,8 @@ _LEFT_OUT = frozenset(
         "task",
     }
 )
+# Saved by users and agents: their keys may have any name, and an empty value means something.
+_OF_USERS = frozenset({"about", "data", "files", "messages", "metadata"})
 _HOW_TO_GET_MORE = "ask for less: a smaller limit, fewer paths, one checkpoint, or stat"
 
 
@@ -45,20 +51,20 @@ def answer(printed: str, said: str) -> dict[str, Any]:
 def error(printed: str, said: str, code: int) -> str:
     """The sentence of a command that has failed."""
     try:
-        return str(json.loads(printed)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
+        return wording.passage(str(loads(printed)["error"]["message"]))
+    except (Misuse, KeyError, TypeError):
         told = said.strip() or printed.strip() or f"the command has ended with {code}"
         return told[-_LONGEST_SAID:]
 
 
 def _brief(data: Any) -> Any:
-    """Without what is empty, but for lists of files and of hits: that there are none is told."""
+    """Without what is empty, but for lists of hits, and for what users have saved."""
     if isinstance(data, list):
         return [_brief(each) for each in data]
     if not isinstance(data, dict):
         return data
     told = {
-        key: value if key == "files" else _brief(value)
+        key: value if key in _OF_USERS else _brief(value)
         for key, value in data.items()
         if key not in _LEFT_OUT
     }

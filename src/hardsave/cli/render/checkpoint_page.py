@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from hardsave import Checkpoint, wording
 from hardsave.cli.render import changed_files
-from hardsave.timeline import messages
 from hardsave.timeline.diff import FileDiff
+from hardsave.values import messages
 from hardsave.vault.files import Files, difference, unified
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rich.text import Text
 from hardsave import wording
 from hardsave.cli.render import changed_files, phrases, refs
 from hardsave.cli.render.console import Verbatim
-from hardsave.timeline.messages import Message
+from hardsave.values.messages import Message
 from hardsave.wording import in_our_words
 
 if TYPE_CHECKING:  # they take longer to import than all that draws

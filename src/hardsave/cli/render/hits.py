@@ -8,7 +8,7 @@ from rich.text import Text
 
 from hardsave import Checkpoint, wording
 from hardsave.cli.render import draw, refs
-from hardsave.timeline import messages
+from hardsave.values import messages
 from hardsave.vault.search import Hit
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}

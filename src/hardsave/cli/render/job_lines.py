@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hardsave import wording
-from hardsave.cli.render import json_data, times
+from hardsave.cli.render import times
+from hardsave.values.spelling import to_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,9 +39,9 @@ def as_data(job: "Job") -> dict[str, Any]:
         "checkpoint": job.checkpoint,
         "failure": job.error,
         "question": job.question,
-        "output": json_data.json_ready(job.output),
+        "output": to_json(job.output),
         "resumed_from": None if spec.resumed is None else spec.resumed.from_job,
-        "about": json_data.json_ready(spec.about),
+        "about": to_json(spec.about),
     }
 
 

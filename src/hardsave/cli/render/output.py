@@ -4,7 +4,6 @@ Each answer is given twice, as data and as lines, and only the one that is wante
 is loaded when the first line is printed, so `--json` and `--help` do not pay for it.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -60,7 +59,7 @@ class Output:
     ) -> None:
         """The answer of a command: one JSON document, or lines."""
         if self.as_json:
-            document = json.dumps(data(), indent=2)
+            document = _json(data(), indent=2)
             with _named_stdout():
                 print(document, flush=True)
         elif paged and self.is_terminal:
@@ -73,7 +72,7 @@ class Output:
     def event(self, data: Callable[[], Any], line: "Callable[[], RenderableType]") -> None:
         """One of many answers, as it comes: a line, of JSON or for people."""
         if self.as_json:
-            print(json.dumps(data()), flush=True)
+            print(_json(data()), flush=True)
         else:
             _put(self.console, line())
             self.console.file.flush()
@@ -147,6 +146,12 @@ class Output:
                 yield
         finally:
             self._progress = None
+
+
+def _json(answer: Any, *, indent: int | None = None) -> str:
+    from hardsave.values.text import dumps  # nor does --help pay for this
+
+    return dumps(answer, indent=indent)
 
 
 def _put(console: "Console", line: "RenderableType") -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hardsave import Checkpoint, Rewind, wording
 from hardsave.cli.render import phrases
-from hardsave.timeline import messages
 from hardsave.tuples import NamedTuple
+from hardsave.values import messages
 
 if TYPE_CHECKING:
     from rich.text import Text

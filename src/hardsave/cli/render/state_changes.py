@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from hardsave.objects.diff import StatePath
-from hardsave.timeline import messages
 from hardsave.timeline.diff import Diff
-from hardsave.timeline.messages import Message
 from hardsave.tuples import NamedTuple
+from hardsave.values import messages
+from hardsave.values.messages import Message
 
 SHOWN_BEFORE = 20  # characters of what two texts have in common, before they part
 

@@ -1,6 +1,5 @@
 """How the states of two checkpoints differ, drawn: which messages, and which values beside them."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -8,12 +7,13 @@ from rich.text import Text
 
 from hardsave import Checkpoint, wording
 from hardsave.agents.state import is_record
-from hardsave.cli.render import draw, json_data, state_changes
+from hardsave.cli.render import draw, state_changes
 from hardsave.cli.render.state_changes import MessageChange, StateChanges, ValueChange
 from hardsave.errors import HardsaveError
 from hardsave.objects.diff import StatePath
-from hardsave.timeline import messages
 from hardsave.timeline.diff import Diff
+from hardsave.values import messages
+from hardsave.values.text import readable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -116,8 +116,6 @@ def _value_line(before: Checkpoint, after: Checkpoint, change: ValueChange) -> T
 def _value(side: Checkpoint, path: StatePath) -> str | None:
     """None where a path leads nowhere: an item of a list may have had another number before."""
     try:
-        return wording.line(
-            json.dumps(json_data.json_ready(side.read(*path)), ensure_ascii=False), VALUE
-        )
+        return wording.line(readable(side.read(*path)), VALUE)
     except HardsaveError:
         return None

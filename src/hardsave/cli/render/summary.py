@@ -6,8 +6,9 @@ from typing import Any
 from hardsave import Checkpoint, StepSummary, Vault, wording
 from hardsave.cli.render import changed_files
 from hardsave.errors import NotFound
-from hardsave.timeline import messages, story
+from hardsave.timeline import story
 from hardsave.tuples import NamedTuple
+from hardsave.values import messages
 from hardsave.vault.checkpoint import record_of
 from hardsave.vault.files import difference
 

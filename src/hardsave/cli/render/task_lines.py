@@ -6,10 +6,11 @@ from datetime import datetime
 from rich.text import Text
 
 from hardsave import Task, wording
-from hardsave.cli.render import draw, json_data, times
+from hardsave.cli.render import draw, times
 from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.stats import TaskEvent, TaskStats
 from hardsave.tasks.task import moment
+from hardsave.values import text
 
 STYLES = {
     "pending": "",
@@ -81,7 +82,7 @@ def page(task: Task, now: datetime) -> Iterator[Text]:
     """All that is known of one."""
     yield draw.line((wording.shown(task.id), "name"), "  ", (task.state, STYLES[task.state]))
     progress = f"{task.progress.done} of {task.progress.total}" if task.progress.total else None
-    result = None if task.result is None else str(json_data.json_ready(task.result))
+    result = None if task.result is None else text.shown(task.result)
     yield from draw.fields(
         {
             "text": wording.line(task.text) if task.text != task.id else None,
@@ -124,4 +125,4 @@ def _said(key: str, value: object) -> str:
         return f"again at {times.local(moment(value))}"
     if key == "was" and isinstance(value, list):  # what an undo needs to know
         return f"was {value[0]}"
-    return f"{key} {wording.line(str(json_data.json_ready(value)), 100)}"
+    return f"{key} {wording.line(text.shown(value), 100)}"

@@ -9,7 +9,6 @@ address that was looked at, and no redirect is followed.
 import contextlib
 import http.client
 import ipaddress
-import json
 import socket
 import ssl
 import threading
@@ -19,6 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from hardsave.defaults import CALLBACK_SECONDS
 from hardsave.errors import HardsaveError
+from hardsave.values.text import dumps
 from hardsave.vault.jobs.state import Job
 
 Resolve = Callable[[str, int], list[str]]
@@ -75,7 +75,7 @@ def send(
 
     `once` tells a receiver what it has heard already: the same for all tries.
     """
-    data = json.dumps(body).encode()
+    data = dumps(body).encode()
     whom = named(url)
     sending = _Sending(url, data, allow_private, timeout_seconds, resolve, once)
     # A thread, because nothing else bounds a name server that is silent, or a byte a minute.

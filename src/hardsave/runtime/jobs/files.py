@@ -103,7 +103,7 @@ def _is_aside(vault: Vault, line: Timeline, one: Checkpoint) -> bool:
     """Whether it was saved for a restore, and no rewind has chosen it since."""
     if one.summary is None or one.summary.phase != SAFETY:
         return False
-    last = next(vault.operations(line.name), None)
+    last = next(iter(vault.operations(line.name, limit=1)), None)
     return last is None or last.kind != "rewind" or last.about.get("to") != record_of(one).id
 
 

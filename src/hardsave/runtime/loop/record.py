@@ -26,8 +26,9 @@ from hardsave.runtime.loop.conversation import Conversation, Status
 from hardsave.runtime.loop.journal import Noted, State
 from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint, record_of
-from hardsave.vault.line import Directory, Timeline
-from hardsave.vault.saving import ANY_HEAD
+from hardsave.vault.line import Timeline
+from hardsave.vault.line_saves import Directory
+from hardsave.vault.save_request import ANY_HEAD
 
 Now = Callable[[], datetime]
 

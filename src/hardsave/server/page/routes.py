@@ -9,7 +9,7 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.page import Page
 from hardsave.server.page import render, views
 from hardsave.server.route import HTML, Answer, Call, Route
-from hardsave.timeline import messages
+from hardsave.values import messages
 from hardsave.vault.jobs import state as states
 from hardsave.vault.jobs.ledger import page_of
 from hardsave.vault.jobs.state import JobState

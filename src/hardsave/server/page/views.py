@@ -1,15 +1,13 @@
 """What the pages show, as data for their templates. Pure."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from hardsave import Job, JobHealth
-from hardsave.objects.json_ready import json_ready
-from hardsave.timeline import messages
-from hardsave.timeline.messages import Message
 from hardsave.tuples import NamedTuple
+from hardsave.values import messages, text
+from hardsave.values.messages import Message
 from hardsave.vault.jobs.state import JobState
 
 STATES: tuple[JobState, ...] = (
@@ -66,7 +64,7 @@ def stamp(job: Job) -> str:
 
 def text_of(value: Any) -> str:
     """An output as a person reads it."""
-    return value if isinstance(value, str) else json.dumps(json_ready(value), indent=2)
+    return text.shown(value, indent=2)
 
 
 class Numbered(NamedTuple):

@@ -35,22 +35,6 @@ class Process(NamedTuple):
     session: int = 0  # of the kernel's sessions, which children share unless they leave it
 
 
-class Place(NamedTuple):
-    """Where a process runs. `space` tells numberings apart: a container has its own."""
-
-    host: str
-    space: int
-    pid: int
-    pid_started: int
-
-
-def here() -> Place:
-    """Of this process."""
-    pid = os.getpid()
-    began = started(pid) if can_ask() else None
-    return Place(host(), _space(), pid, began or UNKNOWN)
-
-
 @cache
 def host() -> str:
     """What tells this machine from others: its id, or at least its name."""
@@ -78,7 +62,8 @@ def read_if_there(path: str) -> bytes | None:
         raise Unavailable(f"{path} cannot be read: {error}; see to it, then repeat") from error
 
 
-def _space(pid: int | str = "self") -> int:
+def space(pid: int | str = "self") -> int:
+    """Which of the host's numberings of processes one is in; 0: not known."""
     try:
         return os.stat(f"{_PROC}/{pid}/ns/pid").st_ino
     except OSError:
@@ -131,12 +116,12 @@ def unburied(name: str) -> list[int]:
     """Processes of this name that have ended, and that nobody has waited for: only their parent
     can, which is process 1 of a container that may do nothing of the kind. Those of containers
     inside of this one, or of the machine's, can be seen, too, and say nothing about ours."""
-    found, ours = [], _space()
+    found, ours = [], space()
     for pid in pids() if _SYSTEM == "linux" else ():
         with contextlib.suppress(OSError):  # it is gone by now
             own, _, facts = _read(pid, "stat").rpartition(b")")
             is_dead = own.endswith(b"(" + name.encode()) and facts.split()[0] == b"Z"
-            if is_dead and _space(pid) == ours:
+            if is_dead and space(pid) == ours:
                 found.append(pid)
     return found
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from hardsave.errors import Unavailable
+from hardsave.progress import check_deadline, within_deadline
 
 _POLL_SECONDS = 0.01
 _AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
@@ -71,16 +72,17 @@ class FileLock:
         waiter = _Waiter(file)
         try:
             waiter.start()
-            is_taken = waiter.wait(timeout_seconds)
+            is_taken = waiter.wait(within_deadline(timeout_seconds))
             self._file = file if is_taken else None
         except RuntimeError:  # no further thread can be had, as when the interpreter shuts down
             self._file = file
-            is_taken = _poll(file, timeout_seconds)
+            is_taken = _poll(file, within_deadline(timeout_seconds))
         except BaseException:
             if self._file is None:
                 waiter.give_up()
             raise
         if not is_taken:
+            check_deadline()
             raise Unavailable(
                 f"another process has held {self.path} for {timeout_seconds:.0f} s; "
                 "it may be stopped (see 'lsof' or 'fuser' on that file)"

@@ -3,7 +3,8 @@
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 from itertools import islice
 
 from hardsave.errors import Misuse
@@ -24,15 +25,19 @@ from hardsave.stores.base import (
     Batch,
     Collected,
     Query,
-    Report,
     Stats,
+    Survives,
     TimelineQuery,
     TimelineRow,
+    Turn,
 )
 from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment, TaskQuery
 from hardsave.stores.memory.tenant import Tenant
+from hardsave.stores.memory.turns import MemoryTurns
 from hardsave.tuples import NamedTuple
+
+_SCANNED_AT_ONCE = 1_000  # objects
 
 
 class MemoryStore:
@@ -42,9 +47,14 @@ class MemoryStore:
         self._lock = threading.RLock()  # a signal handler may read, too
         self._is_committing = False
         self._tenants: dict[str | None, Tenant] = {}
-        self._number = 0
         self._decided: _Decided | None = None
+        self._turns = MemoryTurns()
         self._closed = False
+
+    is_shared = False
+
+    def durability(self) -> Survives:
+        return "nothing"
 
     def commit(self, batch: Batch) -> int:
         with self._lock:
@@ -62,7 +72,7 @@ class MemoryStore:
         if done is not None:
             return done
         tenant.check(batch)
-        self._decided = _Decided(tenant, batch, self._number)
+        self._decided = _Decided(tenant, batch, tenant.number)
         return self._finish(self._decided)
 
     def _settle(self) -> None:
@@ -75,22 +85,25 @@ class MemoryStore:
     def _finish(self, decided: "_Decided") -> int:
         """Do what was decided. A signal may end this anywhere: the next to come does all of it
         again, which leads to the same."""
-        self._number = decided.tenant.apply(decided.batch, decided.number)
+        number = decided.tenant.apply(decided.batch, decided.number)
+        decided.tenant.number = number
         self._decided = None
-        return self._number
+        return number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         with self._lock:
             objects = self._tenant(user).objects
             return {address: objects[address] for address in hashes if address in objects}
 
-    def rescue(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
-        self._tenant(user)
-        return {}
-
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         with self._lock:
             return set(hashes) - self._tenant(user).objects.keys()
+
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        with self._lock:
+            hashes = list(self._tenant(user).objects)
+        for start in range(0, len(hashes), _SCANNED_AT_ONCE):
+            yield self.read(user, hashes[start : start + _SCANNED_AT_ONCE])
 
     def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
         with self._lock:
@@ -334,11 +347,16 @@ class MemoryStore:
         size = sum(map(len, gone))
         return Collected(len(gone), size, size, tuple(left))
 
-    def compact(self) -> None:
-        self._tenant(None)
+    def latest_number(self, user: str | None) -> int:
+        with self._lock:
+            return self._tenant(user).number
 
-    def beside(self, what: str) -> str | None:
+    def local(self, what: str) -> str | None:
         return None
+
+    def once(self, name: str) -> AbstractContextManager[Turn | None]:
+        self._tenant(None)
+        return self._turns.take(name)
 
     def stats(self, user: str | None) -> Stats:
         with self._lock:
@@ -353,9 +371,6 @@ class MemoryStore:
                 object_bytes=sum(map(len, tenant.objects.values())),
             )
 
-    def sync(self) -> None:
-        self._tenant(None)
-
     def forget(self) -> None:
         self._tenant(None)
 
@@ -365,12 +380,6 @@ class MemoryStore:
     def verify(self) -> list[str]:
         self._tenant(None)
         return []
-
-    def repair(self) -> Report:
-        with self._lock:
-            self._tenant(None)
-            count = sum(len(tenant.checkpoints) for tenant in self._tenants.values())
-        return Report(count, 0, (), None)
 
     def close(self) -> None:
         self._closed = True
@@ -384,7 +393,7 @@ class MemoryStore:
 
 
 class _Decided(NamedTuple):
-    """A batch that is as good as written, and the number of the commit before it."""
+    """A batch that is as good as written, and the number of its user's commit before it."""
 
     tenant: Tenant
     batch: Batch

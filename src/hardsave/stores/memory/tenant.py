@@ -48,6 +48,7 @@ class Tenant:
         self.log: dict[Id, LogRecord] = {}
         self.workspaces: dict[bytes, WorkspaceRecord] = {}
         self.ledger = MemoryLedger()
+        self.number = 0  # of the last commit
         self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
 
     def apply(self, batch: Batch, number: int) -> int:

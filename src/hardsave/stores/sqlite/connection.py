@@ -282,6 +282,11 @@ def refuse_place(path: str) -> None:
         raise Misuse(f"{path} is mounted by itself, without what lies beside it; mount its folder")
 
 
+def lies_in_memory(path: str) -> bool:
+    """Whether the file system that a file lies on ends with the power."""
+    return _file_system(os.path.realpath(os.path.dirname(path)), _mounts()) in _IN_MEMORY
+
+
 def refuse_second_name(path: str) -> None:
     """SQLite has a WAL for each name of a file, and whoever moves one destroys the other's."""
     if os.path.exists(path) and os.stat(path).st_nlink > 1:
@@ -293,6 +298,7 @@ def refuse_second_name(path: str) -> None:
 
 
 _MOUNTS = "/proc/self/mountinfo"
+_IN_MEMORY = {"tmpfs", "ramfs"}
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "afpfs", "webdav"}
 
 

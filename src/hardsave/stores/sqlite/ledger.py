@@ -326,7 +326,7 @@ def _id_of(connection: apsw.Connection, user: int, task: str | None) -> int | No
 def hold(connection: apsw.Connection, user: int, owner: OwnerRecord, *, is_new: bool) -> bool:
     if not is_new:
         return _one(connection, _RENEW, (owner.until, user, owner.id)) is not None
-    connection.execute(_HOLD, (owner.id, user, *owner[1:]))
+    connection.execute(_HOLD, (owner.id, user, *owner[1:-1]))
     return True
 
 

@@ -15,10 +15,19 @@ from hardsave.objects.records import (
     Id,
     OwnerRecord,
 )
-from hardsave.stores.base import Batch, Collected, Durability, Report, Stats
+from hardsave.stores.base import (
+    Batch,
+    Collected,
+    Durability,
+    Report,
+    Stats,
+    Survives,
+    Turn,
+)
 from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
 from hardsave.stores.local.file_lock import FileLock
+from hardsave.stores.local.turns import file_turn
 from hardsave.stores.sqlite import ledger, packs
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.backup.copier import Copier
@@ -26,6 +35,7 @@ from hardsave.stores.sqlite.connection import (
     OPEN_AGAIN,
     at_one_moment,
     connect,
+    lies_in_memory,
     look,
     real_path,
     translated,
@@ -40,7 +50,7 @@ from hardsave.stores.sqlite.open.prepare import prepare, suspect
 from hardsave.stores.sqlite.open.presence import Presence
 from hardsave.stores.sqlite.open.read_only import ReadOnlyFile
 from hardsave.stores.sqlite.read.object_index import bounds, indexed_upto
-from hardsave.stores.sqlite.read.object_reader import ObjectReader
+from hardsave.stores.sqlite.read.object_reader import ObjectReader, Scanned, next_pack
 from hardsave.stores.sqlite.read.queries import Queries
 from hardsave.stores.sqlite.salvage.structure_check import backup_faults, index_faults
 from hardsave.stores.sqlite.write import pins, put_ahead
@@ -204,6 +214,16 @@ class SqliteStore(Queries):
         with self._reading() as connection:
             return self._objects.missing(connection, self._user(user, connection), hashes)
 
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        """A pack at a time, each in a transaction of its own: a long one would let the WAL grow.
+        Whatever moves objects puts them under a higher id, so none passes unseen."""
+        found: Scanned | None = Scanned(0, {})
+        while found is not None:
+            with self._reading() as connection:
+                found = next_pack(connection, self._user(user, connection), found.pack)
+            if found is not None:
+                yield found.objects
+
     # The ledger
 
     def moment(self) -> Moment:
@@ -294,8 +314,18 @@ class SqliteStore(Queries):
             if self._copier is not None:
                 self._copier.trim()
 
-    def beside(self, what: str) -> str | None:
+    def local(self, what: str) -> str | None:
         return f"{self.path}-{what}"
+
+    def once(self, name: str) -> contextlib.AbstractContextManager[Turn | None]:
+        self._gate.check()
+        return file_turn(f"{self.path}-{name}")
+
+    is_shared = False
+
+    def durability(self) -> Survives:
+        """A file system in memory keeps nothing through a power loss, whatever is synced to it."""
+        return "process" if lies_in_memory(self.path) else self._durability
 
     def stats(self, user: str | None) -> Stats:
         sql = (

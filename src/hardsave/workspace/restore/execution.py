@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.logs import log
-from hardsave.progress import meter
+from hardsave.progress import meter, to_the_end
 from hardsave.stores.host.boot import boot_id
 from hardsave.workspace.filesystem.durable_write import sync_directory
 from hardsave.workspace.filesystem.safe_open import RootDirectory
@@ -172,12 +172,13 @@ def prepared(
                 steps.refuse_conflicts()
         except HardsaveError as error:
             raise _failed_early(steps, written, path, error) from error
-        try:
-            yield attempt
-        except (Conflict, NotFound) as error:
-            _give_up(steps, written, path, error)
-            raise
-        attempt.restored = _taken(steps)
+        with to_the_end():
+            try:
+                yield attempt
+            except (Conflict, NotFound) as error:
+                _give_up(steps, written, path, error)
+                raise
+            attempt.restored = _taken(steps)
 
 
 def carry_out(written: Journal, fetch: Fetch, path: Path, *, back: bool = False) -> Restored:
@@ -185,7 +186,7 @@ def carry_out(written: Journal, fetch: Fetch, path: Path, *, back: bool = False)
     if back and written.made and not _is_made(written):
         _unmake(written)
         return Restored(0, (), ())
-    with _workspace(written, path) as root_dir:
+    with to_the_end(), _workspace(written, path) as root_dir:
         plan, name = written.plan, written.id.hex()
         there = Steps(root_dir, plan.steps, name, fetch)
         home = Steps(root_dir, plan.back, f"{name}-back", fetch)

@@ -112,15 +112,42 @@ def read(address: Hash, size: int, fetch: Fetch) -> Iterator[bytes]:
         raise Corrupt(f"the content {address.hex()} is not as long as its entry says; run verify")
 
 
+def read_range(address: Hash, start: int, end: int, fetch: Fetch) -> bytes:
+    """The bytes of a file from `start` to before `end`, which lies in it. Of a long file only the
+    parts are read that hold some of them."""
+    found = b"".join(_range(address, fetch, _LEVELS, start, end))
+    if len(found) != end - start:
+        raise Corrupt(f"the content {address.hex()} is not as long as its entry says; run verify")
+    return found
+
+
+def _range(address: Hash, fetch: Fetch, below: int, start: int, end: int) -> Iterator[bytes]:
+    """What lies under an object, from `start` to `end` as counted from its own beginning."""
+    kind, refs, payload = envelope.unseal(fetch([address])[address])
+    if kind == envelope.CONTENT:
+        yield payload[start:end]
+        return
+    level = _checked_level(address, kind, payload, below)
+    each = PART_BYTES * FAN_OUT**level  # bytes beneath a reference; the last may have fewer
+    for at in range(start // each, min(len(refs), -(-end // each))):
+        first = at * each
+        yield from _range(refs[at], fetch, level, max(0, start - first), min(each, end - first))
+
+
+def _checked_level(address: Hash, kind: int, payload: bytes, below: int) -> int:
+    level = level_of(payload) if kind == envelope.PARTS else None
+    if level is None or level >= below:
+        raise Corrupt(f"object {address.hex()} is not a file's content; run verify")
+    return level
+
+
 def _read(address: Hash, fetch: Fetch, below: int) -> Iterator[bytes]:
     """What lies under an object whose level, if it is a list of parts, is less than `below`."""
     kind, refs, payload = envelope.unseal(fetch([address])[address])
     if kind == envelope.CONTENT:
         yield payload
         return
-    level = level_of(payload) if kind == envelope.PARTS else None
-    if level is None or level >= below:
-        raise Corrupt(f"object {address.hex()} is not a file's content; run verify")
+    level = _checked_level(address, kind, payload, below)
     for start in range(0, len(refs), _AT_ONCE):
         some = refs[start : start + _AT_ONCE]
         near = dict(fetch(some)) if level == 0 else {}

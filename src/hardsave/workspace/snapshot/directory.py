@@ -167,6 +167,26 @@ def read_apart(
     return [(_joined(left, entries), _joined(right, entries)) for left, right in runs]
 
 
+def read_level(tree: Hash, after: bytes | None, limit: int, fetch: Fetch) -> list[Named]:
+    """Entries of a directory by name, the first so many after one; of a large one only the runs
+    are read that they lie in."""
+    kind, refs, payload = envelope.unseal(fetch([tree])[tree])
+    if kind != envelope.DIRECTORY_NODE:
+        return _behind(entries_of(tree, kind, refs, payload), after)[:limit]
+    check_node(tree, kind, refs, payload)
+    at = 0 if after is None else max(0, bisect_right(payload.split(b"\0"), after) - 1)
+    found: list[Named] = []
+    while at < len(refs) and len(found) < limit:
+        run = refs[at]
+        found += _behind(entries_of(run, *envelope.unseal(fetch([run])[run])), after)
+        at += 1
+    return found[:limit]
+
+
+def _behind(entries: Sequence[Named], after: bytes | None) -> list[Named]:
+    return [each for each in entries if after is None or each[0] > after]
+
+
 def find(tree: Hash, name: bytes, fetch: Fetch) -> Entry | None:
     """One entry of a directory; of a large one only the run that it lies in is read."""
     return Finder(fetch).find(tree, name)

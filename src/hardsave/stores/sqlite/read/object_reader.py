@@ -8,7 +8,25 @@ from hardsave.objects.hashing import Hash
 from hardsave.stores.object_cache import ObjectCache
 from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.connection import at_one_moment
-from hardsave.stores.sqlite.read.object_index import ObjectIndex, RecentPack
+from hardsave.stores.sqlite.read.object_index import ObjectIndex, RecentPack, bounds
+from hardsave.tuples import NamedTuple
+
+MANY = 20_000  # hashes: past it, reading every directory is quicker than asking for each
+
+
+class Scanned(NamedTuple):
+    """A pack, and what is in it."""
+
+    pack: int
+    objects: dict[Hash, bytes]
+
+
+def next_pack(connection: apsw.Connection, user: int, after: int) -> Scanned | None:
+    """The first pack of a user behind the pack `after`; None at the end."""
+    low, high = bounds(user)
+    sql = "SELECT id, directory, body, size FROM packs WHERE id > ? AND id < ? ORDER BY id LIMIT 1"
+    row = connection.execute(sql, (max(low, after), high)).fetchone()
+    return None if row is None else Scanned(row[0], packs.unpack(*row[1:]))
 
 
 class ObjectReader:
@@ -41,6 +59,8 @@ class ObjectReader:
     ) -> set[Hash]:
         """Those that are not stored."""
         with at_one_moment(connection):
+            if len(hashes) > MANY:
+                return _not_listed(connection, user, hashes)
             self._refresh(connection, user)
             missing = set(self.index.unknown(connection, user, hashes))
             for address in hashes:
@@ -95,3 +115,12 @@ class ObjectReader:
                 self._cache.put(user, objects)
                 found |= objects
                 return
+
+
+def _not_listed(connection: apsw.Connection, user: int, hashes: Collection[Hash]) -> set[Hash]:
+    """Those that no pack lists, by one look at the directories of all."""
+    missing = set(hashes)
+    sql = "SELECT directory FROM packs WHERE id > ? AND id < ?"
+    for (directory,) in connection.execute(sql, bounds(user)):
+        missing.difference_update(packs.hashes(directory))
+    return missing

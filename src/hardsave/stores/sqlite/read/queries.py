@@ -16,6 +16,7 @@ from hardsave.objects.records import (
 from hardsave.stores.base import FILES_WITHIN, Query, TimelineQuery, TimelineRow
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.sqlite import ledger, workspaces
+from hardsave.stores.sqlite.schema import LAST_NUMBER
 
 _CHECKPOINT = """
     SELECT c.number, c.id, t.name, c.seq, c.parent, c.created_at,
@@ -62,7 +63,7 @@ _RECENT = f"""
 """  # noqa: S608 # put together from constants only
 _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
 _TASK = f"SELECT {ledger.READ} FROM tasks"  # noqa: S608 # put together from constants only
-_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until FROM owners"
+_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until, boot FROM owners"
 
 
 class Queries:
@@ -202,6 +203,11 @@ class Queries:
             "AND (?3 IS NULL OR timeline IS NULL OR timeline = ?3) ORDER BY number DESC LIMIT ?4"
         )
         return [LogRecord(*row) for row in self._rows(sql, user, before, timeline, limit)]
+
+    def latest_number(self, user: str | None) -> int:
+        """Of all users: one sequence numbers the commits of all of them."""
+        row = self._row(f"{LAST_NUMBER.format('main')} WHERE ?1 IS NOT NULL", user)
+        return 0 if row is None else int(row[0])
 
     # Of the ledger
 

@@ -1,8 +1,8 @@
 """Who has stored objects ahead of the checkpoint that will lead to them.
 
-A pin counts in time since the machine booted, which no clock change moves; one of another
-boot belongs to a process that is gone. It also names its process, so that what a killed one
-held is free at once, where processes can be asked about.
+A pin counts in the store's own time, which no clock change moves; one of another clock belongs to
+a process that is gone. It also names its process, so that what a killed one held is free at once,
+where processes can be asked about.
 """
 
 import os
@@ -13,11 +13,11 @@ from typing import Any
 
 import apsw
 
-from hardsave.stores.host import processes
+from hardsave.stores.host import location, processes
 from hardsave.stores.host.boot import boot_id, since_boot
 from hardsave.tuples import NamedTuple
 
-_HOLDER = struct.Struct(">QQQ")  # behind the pin itself: space, pid, when that process began
+_HOLDER = struct.Struct(">8sQQ")  # behind the pin itself: numbering, pid, when it began
 
 
 class Pin(NamedTuple):
@@ -40,17 +40,17 @@ def ours(pin: bytes) -> bytes:
 
 @cache
 def _holder(pid: int) -> bytes:
-    here = processes.here()
-    return _HOLDER.pack(here.space, pid, here.pid_started)
+    here = location.here()
+    return _HOLDER.pack(here.numbering.digest(), pid, here.pid_started)
 
 
-def is_dead(pin: bytes, space: int, started: Callable[[int], int | None]) -> bool:
+def is_dead(pin: bytes, numbering: bytes, started: Callable[[int], int | None]) -> bool:
     """Whether the process that holds a pin is known to be gone. `started` tells when the process
-    of a number began, as far as it belongs to this `space`."""
+    of a number began, as far as it has its number in this `numbering`."""
     if len(pin) <= _HOLDER.size:
         return False  # it names no process
-    its_space, pid, began = _HOLDER.unpack(pin[-_HOLDER.size :])
-    if not began or its_space != space:
+    its_numbering, pid, began = _HOLDER.unpack(pin[-_HOLDER.size :])
+    if not began or its_numbering != numbering:
         return False
     return started(pid) not in (began, processes.UNKNOWN)
 
@@ -85,7 +85,7 @@ def forget_the_dead(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM pins WHERE boot != ? OR until <= ?", (boot_id(), now()))
     rows: list[Any] = connection.execute("SELECT pin FROM pins").fetchall()
     if rows and processes.can_ask():
-        space = processes.here().space
+        numbering = location.here().numbering.digest()
         for (pin,) in rows:
-            if is_dead(pin, space, processes.started):
+            if is_dead(pin, numbering, processes.started):
                 give_back(connection, pin)

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from hardsave.timeline import messages
-from hardsave.timeline.messages import Call, Message
+from hardsave.values import messages
+from hardsave.values.messages import Call, Message
 
 SHAPES: dict[str, tuple[Any, Message]] = {
     "a plain text": ("hello", Message("", "hello")),
@@ -59,7 +59,7 @@ SHAPES: dict[str, tuple[Any, Message]] = {
         {"role": "user", "content": [{"type": "image", "source": {}}]},
         Message("user", "[image]"),
     ),
-    "anything else": ({"a": b"\x00"}, Message("", '{"a": "AA=="}')),
+    "anything else": ({"a": b"\x00"}, Message("", '{"a": {"$bytes": "AA=="}}')),
     "a number": (7, Message("", "7")),
 }
 

@@ -1,23 +1,25 @@
-"""Results of the library as plain data, ready for JSON. Pure."""
+"""Results of the library as plain data, for `values.text.dumps`. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from hardsave.objects.json_ready import base64_text
-from hardsave.objects.json_ready import json_ready as json_ready
 from hardsave.objects.records import ID_BYTES
 from hardsave.timeline.refs import to_text
+from hardsave.values.spelling import to_json
 
 if TYPE_CHECKING:
-    from hardsave import Checkpoint, Operation, Rewind, Task
     from hardsave.tasks.recovery import RecoveryReport
     from hardsave.tasks.stats import TaskEvent
+    from hardsave.tasks.task import Task
     from hardsave.timeline.diff import FileDiff
+    from hardsave.vault.checkpoint import Checkpoint
     from hardsave.vault.files import GitState, LeftOut
     from hardsave.vault.not_saved import Checkout
     from hardsave.vault.repository import GitChanges
     from hardsave.vault.restore_plan import FileChanges
+    from hardsave.vault.rewind import Rewind
+    from hardsave.vault.undo import Operation
 
 
 def checkpoint(one: "Checkpoint") -> dict[str, Any]:
@@ -33,7 +35,7 @@ def checkpoint(one: "Checkpoint") -> dict[str, Any]:
         "kind": one.kind,
         "status": one.status,
         "description": one.description,
-        "metadata": json_ready(one.metadata),
+        "metadata": to_json(one.metadata),
         "files_id": None if files is None else files.id,
         "workspace": None if files is None else files.workspace,
         "git": git(one.git),
@@ -105,8 +107,8 @@ def task(one: "Task") -> dict[str, Any]:
         "waits_for": one.waits_for,
         "question": one.question,
         "error_message": one.error,  # `error` is what a command says when it fails
-        "result": json_ready(one.result),
-        "metadata": json_ready(one.metadata),
+        "result": to_json(one.result),
+        "metadata": to_json(one.metadata),
     }
 
 
@@ -116,7 +118,7 @@ def happening(one: "TaskEvent") -> dict[str, Any]:
         "kind": one.kind,
         "at": one.at.isoformat(),
         "generation": one.generation,
-        "about": json_ready(one.about),
+        "about": to_json(one.about),
     }
 
 
@@ -176,11 +178,13 @@ def _git_changes(found: "GitChanges") -> dict[str, Any]:
     }
 
 
-def _id(value: bytes) -> str:
-    """What the log keeps as bytes is an id, if it has the length of one."""
-    return to_text(value) if len(value) == ID_BYTES else base64_text(value)
-
-
 def logged(value: Any) -> Any:
-    """What the log says of an operation, with its ids as people type them."""
-    return json_ready(value, spelt=_id)
+    """What the log says of an operation, with its ids as people type them: what it keeps as bytes
+    is an id, if it has the length of one."""
+    if isinstance(value, bytes) and len(value) == ID_BYTES:
+        return to_text(value)
+    if isinstance(value, list):
+        return [logged(item) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: logged(item) for key, item in value.items()}
+    return to_json(value)

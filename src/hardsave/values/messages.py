@@ -125,8 +125,6 @@ def _text(content: Any) -> str:
 
 
 def _compact(value: Any) -> str:
-    import json  # few saves need it
+    from hardsave.values.text import readable  # few saves need it
 
-    from hardsave.objects.json_ready import json_ready
-
-    return json.dumps(json_ready(value), ensure_ascii=False)
+    return readable(value)

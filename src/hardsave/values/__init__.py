@@ -1,0 +1,1 @@
+"""Values as people and JSON read them: one room for the command line, the server and MCP."""
