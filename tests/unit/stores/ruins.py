@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import apsw
+
 import hardsave
+from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.gc.merge import Merger
 from tests.unit.stores.processes import fresh
 
@@ -116,3 +119,47 @@ def told(path: Path, kind: str = "takeover") -> list[dict[str, Any]]:
 
 def set_aside(path: Path) -> list[str]:
     return sorted(each.name for each in path.parent.iterdir() if ".damaged-" in each.name)
+
+
+_ADDED = {  # by each migration: tables, then columns, with the indexes that are in their way
+    2: (
+        ("tombstones", "pins", "changes"),
+        ("timelines.deleted", "checkpoints.hidden", "users.swept"),
+        ("checkpoints_hidden", "log_by_user"),
+    ),
+    3: ((), ("checkpoints.snapshot", "checkpoints.workspace"), ("checkpoints_by_workspace",)),
+    4: (("tasks", "ledger", "owners"), (), ()),
+    5: ((), ("checkpoints.task", "checkpoints.generation", "checkpoints.attempt"), ()),
+    6: ((), (), ()),
+    7: ((), ("checkpoints.summary", "timelines.title"), ()),
+    8: (
+        ("labels", "notes", "workspaces"),
+        (
+            *("timelines.saved", "timelines.updated_at", "checkpoints.branch", "packs.sealed"),
+            *("users.purged", "users.objects", "users.object_bytes", "users.pack_bytes"),
+            "owners.clock",
+        ),
+        ("checkpoints_branching",),
+    ),
+}
+
+
+def age(direct: apsw.Connection, version: int, shape: int = 0) -> None:
+    """Take away what later versions have added to a store, or to a backup of this `shape`."""
+    direct.pragma("foreign_keys", 0)
+    there = {row[0] for row in direct.execute("SELECT name FROM sqlite_schema")}
+    for added in range(schema.VERSION, version, -1):
+        if added == 8:
+            for trigger in ("packs_indexed", "packs_removed", "packs_rewritten"):
+                direct.execute(f"DROP TRIGGER IF EXISTS {trigger}")
+            if "pins" in there:
+                direct.execute("ALTER TABLE pins RENAME COLUMN clock TO boot")
+        tables, columns, indexes = _ADDED[added]
+        for index in indexes:
+            direct.execute(f"DROP INDEX IF EXISTS {index}")
+        for table in tables:
+            direct.execute(f"DROP TABLE IF EXISTS {table}")
+        for table, _, column in (each.partition(".") for each in columns):
+            if table in there:
+                direct.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    direct.pragma("user_version", shape + version)

@@ -67,7 +67,7 @@ def rows(connection: apsw.Connection) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for table, key in backup_file.KEYS.items():
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        names = ", ".join(name for name in columns if name not in ("indexed", "swept"))
+        names = ", ".join(name for name in columns if name not in backup_file.OF_THIS_FILE)
         sql = f"SELECT {names} FROM {table} ORDER BY {key}"  # noqa: S608 # names of ours
         found[table] = connection.execute(sql).fetchall()
     return found
@@ -246,14 +246,14 @@ def test_a_pass_of_two_moments_would_be_noticed(
 
 
 def test_copied_changes_are_trimmed(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copier, "TRIM_FROM", 3)
+    monkeypatch.setattr(copier, "TRIM_FROM", 5)  # one that is hidden and its timeline are two
     line = Line(store)
     saved = [line.save() for _ in range(5)]
     copy(store)
     for at, record in enumerate(saved[:4]):
         store.commit(Batch(None, an_entry(f"{at}"), changes=Changes(hide=[record.id])))
         copy(store)
-    assert store._connect().execute("SELECT count(*) FROM changes").get == 1
+    assert store._connect().execute("SELECT count(*) FROM changes").get == 2
     assert_same(store)
 
 

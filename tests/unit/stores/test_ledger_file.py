@@ -154,16 +154,7 @@ def test_a_file_of_an_older_version_gets_a_ledger(path: Path) -> None:
     ours = next(n for n, text in enumerate(schema.MIGRATIONS) if "CREATE TABLE tasks" in text)
     hardsave.open(f"sqlite:///{path}").close()
     store = SqliteStore(path, backup=False)
-
-    def older(connection: apsw.Connection) -> None:
-        for table in ("tasks", "ledger", "owners"):
-            connection.execute(f"DROP TABLE {table}")
-        for column in ("task", "generation", "attempt", "summary"):  # of later versions still
-            connection.execute(f"ALTER TABLE checkpoints DROP COLUMN {column}")
-        connection.execute("ALTER TABLE timelines DROP COLUMN title")
-        connection.pragma("user_version", ours)
-
-    store._apply(older)
+    store._apply(lambda connection: ruins.age(connection, ours))
     store.close()
     work(path)
     assert len(seen(path)[0]) == 6  # type: ignore[arg-type] # a list of tasks

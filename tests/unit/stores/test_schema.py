@@ -13,6 +13,7 @@ from hardsave.objects.records import EntryRecord
 from hardsave.stores.base import Batch, Changes, ObjectsGone
 from hardsave.stores.ledger import Fence, Work
 from hardsave.stores.sqlite import SqliteStore, schema
+from hardsave.stores.sqlite.connection import connect
 from hardsave.stores.sqlite.write.transaction import Write
 from hardsave.testing.batches import MOMENT, Line, a_note, an_id, but, operate
 from tests.unit.stores import ruins
@@ -136,13 +137,9 @@ def test_an_earlier_file_and_one_that_was_mended_have_all_of_them(tmp_path: Path
     store = SqliteStore(path)
     Line(store).save()
 
-    def older(connection: apsw.Connection) -> None:
-        connection.execute("ALTER TABLE checkpoints DROP COLUMN summary")
-        connection.execute("ALTER TABLE timelines DROP COLUMN title")
-        connection.pragma("user_version", schema.VERSION - 1)
-
-    store._apply(older)
     store.close()
+    with contextlib.closing(connect(str(path), "power", create=False)) as direct:
+        ruins.age(direct, schema.VERSION - 1)
     store = SqliteStore(path)
     assert of(store) == all_of_them()
     store.close()

@@ -8,6 +8,7 @@ import apsw
 
 from hardsave.errors import Misuse
 from hardsave.stores.host.identity import host_id
+from hardsave.stores.sqlite import counts
 from hardsave.stores.sqlite.connection import APPLICATION_ID
 
 MIGRATIONS = (
@@ -138,15 +139,38 @@ MIGRATIONS = (
     ALTER TABLE checkpoints ADD COLUMN summary BLOB;
     ALTER TABLE timelines ADD COLUMN title TEXT NOT NULL DEFAULT '';
     """,
-    # Which directory of which host the files of a checkpoint are of; `host` is '' for no host.
+    # Counts that are kept (see `counts`), branches, and rows beside checkpoints; docs/format.md
+    # explains the columns. `branch` is NULL where the parent is the checkpoint right before it on
+    # its timeline: a plain save has no row in that index. A label's id is its checkpoint's number
+    # * 256 and a position, so that labels are found, copied and removed by the number. `pins` and
+    # `owners` say which clock their `until` counts in; so far that was the boot.
     """
-    CREATE TABLE workspaces (number INTEGER PRIMARY KEY, user INTEGER NOT NULL
-        REFERENCES users (id), id BLOB NOT NULL, host TEXT NOT NULL, path BLOB NOT NULL,
-        epoch INTEGER NOT NULL);
-    """,
+    ALTER TABLE timelines ADD COLUMN saved INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE timelines ADD COLUMN updated_at INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE checkpoints ADD COLUMN branch INTEGER;
+    CREATE INDEX checkpoints_branching ON checkpoints (user, parent) WHERE branch IS NOT NULL;
+    ALTER TABLE packs ADD COLUMN sealed BLOB;
+    ALTER TABLE users ADD COLUMN purged INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE users ADD COLUMN objects INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE users ADD COLUMN object_bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE users ADD COLUMN pack_bytes INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE labels (id INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES users (id),
+        key TEXT NOT NULL, value BLOB NOT NULL);
+    CREATE TABLE notes (id INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES users (id),
+        checkpoint INTEGER NOT NULL, key TEXT NOT NULL, position INTEGER NOT NULL,
+        data BLOB NOT NULL);
+    CREATE TABLE workspaces (number INTEGER PRIMARY KEY,
+        user INTEGER NOT NULL REFERENCES users (id), id BLOB NOT NULL, host TEXT NOT NULL,
+        path BLOB NOT NULL, epoch INTEGER NOT NULL);
+    ALTER TABLE owners ADD COLUMN clock BLOB NOT NULL DEFAULT x'';
+    UPDATE owners SET clock = boot;
+    ALTER TABLE pins RENAME COLUMN boot TO clock;
+    """  # noqa: S608 # put together from constants only
+    + counts.KEEP_PACK_COUNTS,
 )
 
 VERSION = len(MIGRATIONS)
+LABEL_BITS = 8  # of a label's id: its position; the others are its checkpoint's number
 
 # Of tables that a store which only saves has no rows for: an empty index takes a page, as an empty
 # table does. They are made in the transaction that may add the first row to any of these.
@@ -162,6 +186,8 @@ _LATER = """
         WHERE waits_for IS NOT NULL;
     CREATE UNIQUE INDEX IF NOT EXISTS ledger_by_task ON ledger (task, user, id);
     CREATE INDEX IF NOT EXISTS ledger_itself ON ledger (user, kind, number) WHERE task = 0;
+    CREATE INDEX IF NOT EXISTS labels_by_value ON labels (user, key, value, id);
+    CREATE UNIQUE INDEX IF NOT EXISTS notes_by_key ON notes (checkpoint, key, position);
 """
 
 OF_WORKSPACES = """
@@ -244,6 +270,8 @@ def migrate(connection: apsw.Connection) -> None:
         if before > 0:  # it may have rows of all kinds
             add_indexes(connection)
             adopt_workspaces(connection)
+            counts.count_packs(connection)
+            counts.count_checkpoints(connection)
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", VERSION)
         connection.execute("COMMIT")

@@ -1,9 +1,8 @@
 """The live backup: a second file beside the store, as it is read.
 
 It has the tables that cannot be made again: users, timelines, checkpoints, tombstones, log,
-tasks, ledger, workspaces and packs, without their indexes, and one row that says how far it has
-come.
-`row_feed` makes it.
+tasks, ledger, packs, labels, notes and workspaces, without their indexes, and one row that says
+how far it has come. `row_feed` makes it.
 """
 
 # ruff: noqa: S608 # names of tables and of attached databases are our own
@@ -17,7 +16,7 @@ from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import packs, schema
+from hardsave.stores.sqlite import counts, packs, schema
 from hardsave.stores.sqlite.connection import (
     CHECKSUM_VFS,
     in_our_words,
@@ -41,8 +40,10 @@ KEYS = {
     "log": "number",
     "tasks": "id",
     "ledger": "number",
-    "workspaces": "number",
     "packs": "id",
+    "labels": "id",
+    "notes": "id",
+    "workspaces": "number",
 }
 """The tables that are copied, each with the integer that its rows go by."""
 
@@ -53,6 +54,7 @@ _EVENT = """
     UNION ALL SELECT id FROM {0}.log WHERE number = ?1
     UNION ALL SELECT id FROM {0}.ledger WHERE number = ?1
 """
+OF_THIS_FILE = ("indexed", "swept", *counts.OF_THIS_FILE)
 CHANGED_TASKS = "SELECT task FROM {0}.ledger WHERE number > ?1"
 
 
@@ -174,13 +176,13 @@ def copy_rows(
 
 
 def columns(connection: apsw.Connection, table: str, source: str) -> str:
-    """Those that both databases have. `indexed` and `swept` speak of this file's index alone."""
+    """Those that both databases have, but for what speaks of this file's index and packs alone."""
     sql = (
         "SELECT name FROM pragma_table_info(?1, ?2) WHERE name IN "
         "(SELECT name FROM pragma_table_info(?1, 'main'))"
     )
     names: list[Any] = connection.execute(sql, (table, source)).fetchall()
-    return ", ".join(name for (name,) in names if name not in ("indexed", "swept"))
+    return ", ".join(name for (name,) in names if name not in OF_THIS_FILE)
 
 
 def insert(

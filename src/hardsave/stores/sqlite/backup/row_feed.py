@@ -43,6 +43,9 @@ CHANGED = {
     "log": ("log",),
     "tasks": ("tasks",),
     "ledger": ("ledger",),
+    "users": ("users",),
+    "labels": ("labels",),
+    "notes": ("notes",),
     "workspaces": ("workspaces",),
 }
 """Which tables a row of `changes` speaks of, by its first word."""
@@ -184,6 +187,7 @@ def _copy_additions(connection: apsw.Connection, before: Copied) -> None:
     copy_rows(connection, "users", "store", "id > ?", (latest,))
     for table in NUMBERED:
         copy_rows(connection, table, "store", "number > ?", after)
+    copy_rows(connection, "labels", "store", f"id >= (?1 + 1) << {schema.LABEL_BITS}", after)
     where = f"id IN ({_NEW_TIMELINES})"
     sql = f"DELETE FROM main.timelines WHERE {where}"
     connection.execute(sql, after)
@@ -231,8 +235,8 @@ def make_tables(connection: apsw.Connection) -> None:
     sql = "SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
     made: list[Any] = connection.execute(sql).fetchall()
     for kind, name in made:
-        if kind == "index":
-            connection.execute(f"DROP INDEX {name}")
+        if kind in ("index", "trigger"):
+            connection.execute(f"DROP {kind} {name}")
     for kind, name in made:
         if kind == "table" and name not in KEYS and name != "marks":
             connection.execute(f"DROP TABLE {name}")

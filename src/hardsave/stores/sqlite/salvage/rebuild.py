@@ -34,12 +34,13 @@ from hardsave.tuples import NamedTuple
 
 Range = tuple[int, int]
 _ROWS_OF = {"store": "rows", "backup": "backup_rows"}
+_BESIDE = ("labels", "notes", "workspaces")
 _EVENTS = ("checkpoints", "log", "ledger")  # whose rows are the events of commits
 _NEWER = {
     "tombstones",
     "tasks",
     "ledger",
-    "workspaces",
+    *_BESIDE,
 }  # a file of an older version does not have them
 _SLACK = 4096  # keys looked for past the highest that is known
 _CHANGES_GAP = 1_000_000  # after it, no backup of the old file can be taken for one of the new
@@ -215,7 +216,7 @@ class Rebuild:
         }
         self._copy_changed_tasks(name, after)
         self._copy_operations(name, after, top)
-        for table in ("users", "timelines", "tasks", "workspaces"):
+        for table in ("users", "timelines", "tasks", *_BESIDE):
             unread[table] = self.copy_table(name, table, top)
         if name != "raw":
             self.copy(name, "workspaces", (0, top + _SLACK), "REPLACE", _IS_LATER.format(name))

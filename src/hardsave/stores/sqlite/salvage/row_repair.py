@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hardsave.objects.records import Id
+from hardsave.stores.sqlite import counts, schema
 from hardsave.stores.sqlite.salvage.object_check import Owned
 from hardsave.stores.sqlite.salvage.rebuild import Rebuild
 from hardsave.tuples import NamedTuple
@@ -61,7 +62,10 @@ class RowRepair:
         ).fetchall()
         for row in rows:
             lines += self._mend_timeline(_Row(*row), bad)
-        return lines + self._mend_tasks()
+        lines += self._mend_tasks()
+        self._connection.execute(_HOMELESS_ROWS)
+        counts.count_checkpoints(self._connection)
+        return lines
 
     def _mend_tasks(self) -> list[str]:
         """What happened to a task whose row is gone belongs to nothing any more."""
@@ -159,11 +163,16 @@ _HOMELESS_ENTRIES = """
     DELETE FROM main.ledger WHERE task != 0 AND task NOT IN (SELECT id FROM main.tasks)
     RETURNING task
 """
+_HOMELESS_ROWS = f"""
+    DELETE FROM main.labels WHERE id >> {schema.LABEL_BITS} NOT IN (
+        SELECT number FROM main.checkpoints);
+    DELETE FROM main.notes WHERE checkpoint NOT IN (SELECT number FROM main.checkpoints);
+"""  # noqa: S608 # put together from constants only
 _HOMELESS = """
     SELECT DISTINCT user FROM (
         SELECT user FROM main.timelines UNION SELECT user FROM main.checkpoints
         UNION SELECT user FROM main.log UNION SELECT user FROM main.tasks
-        UNION SELECT user FROM main.ledger)
+        UNION SELECT user FROM main.ledger UNION SELECT user FROM main.workspaces)
     WHERE user NOT IN (SELECT id FROM main.users)
 """
 

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from hardsave.errors import HardsaveError
-from hardsave.stores.sqlite import packs
+from hardsave.stores.sqlite import counts, packs
 from hardsave.stores.sqlite.backup import backup_file
 from hardsave.stores.sqlite.backup.backup_file import NUMBERED, path_of
 from hardsave.stores.sqlite.connection import OPEN_AGAIN, in_our_words
@@ -37,8 +37,8 @@ _DANGLING = """
 
 
 def index_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
-    """Objects without a row in the index of a database, attached as `name`, and rows without
-    an object."""
+    """Objects without a row in the index of a database, attached as `name`, rows without an
+    object, and counts that are wrong."""
     connection.execute("DROP TABLE IF EXISTS temp.listed")
     connection.execute(_LISTED)
     try:
@@ -50,6 +50,7 @@ def index_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
         return [
             *_lines(connection, _NOT_INDEXED.format(name), _say_not_indexed),
             *_lines(connection, _DANGLING.format(name), _say_dangling),
+            *counts.faults(connection, name),
         ]
     finally:
         # Damage ends the transaction, and the table with it; what is to be told is the damage.

@@ -4,6 +4,7 @@ All of it runs inside the writer's transaction. Whatever changes or removes rows
 there before is also noted in the table `changes`, where the backup learns of it.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,7 @@ import apsw
 from hardsave.errors import Conflict
 from hardsave.objects.records import CheckpointRecord, Id, Tombstone
 from hardsave.stores.base import Changes, CheckpointGone
+from hardsave.stores.sqlite import schema
 
 MAX_GAP = 64  # numbers this close are noted as one range: the backup copies a few rows too many
 
@@ -23,20 +25,35 @@ _SET_PLACE = """
     WHERE user = ? AND id = ? RETURNING number
 """
 _HIDE = """
-    UPDATE checkpoints SET hidden = ? WHERE user = ? AND id = ? AND hidden <= 0 RETURNING number
+    UPDATE checkpoints SET hidden = ? WHERE user = ? AND id = ? AND hidden <= 0
+    RETURNING number, timeline
 """
-_TURN = "UPDATE checkpoints SET hidden = -hidden WHERE user = ? AND hidden = ? RETURNING number"
+_TURN = """
+    UPDATE checkpoints SET hidden = -hidden WHERE user = ? AND hidden = ?
+    RETURNING number, timeline
+"""
 _BURY = """
     INSERT INTO tombstones (number, user, id, timeline, seq, parent)
     SELECT number, user, id, timeline, seq, parent FROM checkpoints WHERE user = ? AND id = ?
-    RETURNING number
 """
+_DROP = """
+    DELETE FROM checkpoints WHERE user = ? AND id = ? RETURNING number, timeline, hidden <= 0
+"""
+_DROP_LABELS = f"""
+    DELETE FROM labels
+    WHERE id >= ?1 << {schema.LABEL_BITS} AND id < (?1 + 1) << {schema.LABEL_BITS} RETURNING id
+"""  # noqa: S608 # put together from constants only
+_DROP_NOTES = "DELETE FROM notes WHERE checkpoint = ? RETURNING id"
+# Whether it is a branch is answered by the page of the index that the new row goes to.
 ADD_CHECKPOINT = """
     INSERT INTO checkpoints (number, user, id, timeline, seq, parent, created_at,
                              name, kind, status, description, metadata, root,
-                             snapshot, workspace, task, generation, attempt, summary)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                             snapshot, workspace, task, generation, attempt, summary, branch)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+            CASE WHEN ?6 IS NOT NULL AND ?6 IS NOT (
+                SELECT id FROM checkpoints WHERE timeline = ?4 AND seq = ?5 - 1) THEN 1 END)
 """
+Shown = Counter[int]  # how many more checkpoints, or fewer, can be seen on a timeline
 
 
 def check(connection: apsw.Connection, user: int, changes: Changes) -> None:
@@ -50,13 +67,18 @@ def check(connection: apsw.Connection, user: int, changes: Changes) -> None:
 
 
 def add_checkpoints(
-    connection: apsw.Connection, user: int, first: int, records: Iterable[CheckpointRecord]
+    connection: apsw.Connection,
+    user: int,
+    first: int,
+    records: Iterable[CheckpointRecord],
+    shown: Shown,
 ) -> int:
     """Add checkpoints to timelines that are there; the number after the last one's."""
     for record in records:
         timeline = timeline_of(connection, user, record.timeline)
         values = (first, user, record.id, timeline, *record[3:-1])
         connection.execute(ADD_CHECKPOINT, values)
+        shown[timeline] += 1
         sql = "DELETE FROM tombstones WHERE user = ? AND id = ? RETURNING number"
         note(connection, "checkpoints", _returned(connection, sql, (user, record.id)))
         first += 1
@@ -79,21 +101,21 @@ def add_tombstones(
     return first
 
 
-def apply(connection: apsw.Connection, user: int, changes: Changes, by: int) -> None:
+def apply(connection: apsw.Connection, user: int, changes: Changes, by: int, shown: Shown) -> None:
     """Hide, show, replace and drop, as commit `by`."""
     touched: list[int] = []
     for id in changes.hide:
-        touched += _returned(connection, _HIDE, (by, user, id))
+        touched += _turned(connection, _HIDE, (by, user, id), shown, -1)
     for number in changes.show:
-        touched += _returned(connection, _TURN, (user, number))
+        touched += _turned(connection, _TURN, (user, number), shown, 1)
     for number in changes.hide_again:
-        touched += _returned(connection, _TURN, (user, -number))
+        touched += _turned(connection, _TURN, (user, -number), shown, -1)
     for record in changes.replace:
         touched += _returned(connection, _SET_PLACE, (*record[6:-1], user, record.id))
     if changes.replace:
         # A root has changed under a number that a collector at work has looked at already.
         connection.execute("UPDATE users SET swept = swept + 1 WHERE id = ?", (user,))
-    touched += _drop(connection, user, changes.drop)
+    touched += _drop(connection, user, changes.drop, shown)
     note(connection, "checkpoints", touched)
     if changes.forget_log:
         values = (user, changes.forget_log)
@@ -101,7 +123,16 @@ def apply(connection: apsw.Connection, user: int, changes: Changes, by: int) -> 
         note(connection, "log", _returned(connection, sql, values))
 
 
-def _drop(connection: apsw.Connection, user: int, ids: Collection[Id]) -> list[int]:
+def _turned(
+    connection: apsw.Connection, sql: str, values: tuple[Any, ...], shown: Shown, more: int
+) -> list[int]:
+    rows: list[Any] = connection.execute(sql, values).fetchall()
+    for _, timeline in rows:
+        shown[timeline] += more
+    return [number for number, _ in rows]
+
+
+def _drop(connection: apsw.Connection, user: int, ids: Collection[Id], shown: Shown) -> list[int]:
     if not ids:
         return []
     rows: list[Any] = connection.execute(
@@ -112,8 +143,18 @@ def _drop(connection: apsw.Connection, user: int, ids: Collection[Id]) -> list[i
             raise Conflict(f"checkpoint {head.hex()} is the head of timeline {name!r} by now")
     gone: list[int] = []
     for id in ids:
-        gone += _returned(connection, _BURY, (user, id))
-        connection.execute("DELETE FROM checkpoints WHERE user = ? AND id = ?", (user, id))
+        connection.execute(_BURY, (user, id))
+        dropped: list[Any] = connection.execute(_DROP, (user, id)).fetchall()
+        for number, timeline, was_shown in dropped:
+            gone.append(number)
+            shown[timeline] -= was_shown
+    for table, sql in (("labels", _DROP_LABELS), ("notes", _DROP_NOTES)):
+        if connection.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").get:  # noqa: S608
+            note(
+                connection,
+                table,
+                [id for each in gone for id in _returned(connection, sql, (each,))],
+            )
     return gone
 
 

@@ -58,7 +58,7 @@ def is_dead(pin: bytes, numbering: bytes, started: Callable[[int], int | None]) 
 def take(connection: apsw.Connection, user: int, pin: Pin) -> None:
     """Hold, or hold for longer."""
     connection.execute(
-        "INSERT OR REPLACE INTO pins (pin, user, boot, until) VALUES (?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO pins (pin, user, clock, until) VALUES (?, ?, ?, ?)",
         (pin.pin, user, boot_id(), pin.until),
     )
 
@@ -69,7 +69,7 @@ def give_back(connection: apsw.Connection, pin: bytes) -> None:
 
 def is_pinned(connection: apsw.Connection, user: int, *, but: bytes = b"") -> bool:
     """Whether a process that may be alive holds something of a user, by another pin than `but`."""
-    sql = "SELECT count(*) FROM pins WHERE user = ? AND boot = ? AND until > ? AND pin != ?"
+    sql = "SELECT count(*) FROM pins WHERE user = ? AND clock = ? AND until > ? AND pin != ?"
     return bool(connection.execute(sql, (user, boot_id(), now(), but)).get)
 
 
@@ -82,7 +82,7 @@ def forget_all_but(connection: apsw.Connection, held: Collection[bytes]) -> None
 
 
 def forget_the_dead(connection: apsw.Connection) -> None:
-    connection.execute("DELETE FROM pins WHERE boot != ? OR until <= ?", (boot_id(), now()))
+    connection.execute("DELETE FROM pins WHERE clock != ? OR until <= ?", (boot_id(), now()))
     rows: list[Any] = connection.execute("SELECT pin FROM pins").fetchall()
     if rows and processes.can_ask():
         numbering = location.here().numbering.digest()

@@ -4,6 +4,7 @@ Each of several items lies in a savepoint, so that its `Conflict` is its own. Wh
 learns is kept in mind only after its commit: until then all of it may be taken back.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from hardsave.stores.base import (
     conflict_message,
 )
 from hardsave.stores.ledger import NO_WORK
-from hardsave.stores.sqlite import ledger, packs, schema, workspaces
+from hardsave.stores.sqlite import counts, ledger, packs, schema, workspaces
 from hardsave.stores.sqlite.connection import translated
 from hardsave.stores.sqlite.read.object_index import ObjectIndex, bounds
 from hardsave.stores.sqlite.write import operations, pins
@@ -55,12 +56,18 @@ _LAST_PACK = """
 """
 _ADD_PACK = "INSERT INTO packs (id, size, directory, body) VALUES (?, ?, ?, ?)"
 _ADD_TIMELINE = """
-    INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted, title)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+    INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted, title,
+                           saved, updated_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _TIMELINE_ID = "SELECT id FROM timelines WHERE user = ? AND name = ?"
 _MOVE_TIMELINE = """
     UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?
+    WHERE id = ? AND head IS ? AND last_seq = ?
+"""
+_SAVE_ON_TIMELINE = """
+    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?,
+        updated_at = ?, saved = saved + 1
     WHERE id = ? AND head IS ? AND last_seq = ?
 """
 _SET_TITLE = "UPDATE timelines SET title = ? WHERE id = ?"
@@ -222,9 +229,14 @@ class Transaction:
         number: int | None = None  # whichever is next
         if batch.work is not NO_WORK:
             number = ledger.apply(self._connection, user, batch.work)
-        if batch.changes is not NO_CHANGES:
-            number = self._operate(user, timeline, batch, number)
-        return self._add_event(user, timeline, batch.event, number)
+        if batch.changes is NO_CHANGES:
+            return self._add_event(user, timeline, batch.event, number)
+        shown: operations.Shown = Counter()
+        number = self._operate(user, timeline, batch, number, shown)
+        self._add_event(user, timeline, batch.event, number)
+        counts.change(self._connection, shown)
+        operations.note(self._connection, "timelines", shown)
+        return number
 
     def _add_step(self, user: int, batch: Batch) -> int:
         """The shortest way: one look at the task, one new row. Steps are what there is most of."""
@@ -236,7 +248,14 @@ class Transaction:
             self._numbers.append(number)
         return added
 
-    def _operate(self, user: int, timeline: int | None, batch: Batch, number: int | None) -> int:
+    def _operate(
+        self,
+        user: int,
+        timeline: int | None,
+        batch: Batch,
+        number: int | None,
+        shown: operations.Shown,
+    ) -> int:
         """What an operation changes; the number for its event, above all of it."""
         self._rearranges = True
         connection = self._connection
@@ -247,9 +266,9 @@ class Transaction:
         operations.note(connection, "timelines", moved)
         if number is None:
             number = self._next_number()
-        number = operations.add_checkpoints(connection, user, number, operation.checkpoints)
+        number = operations.add_checkpoints(connection, user, number, operation.checkpoints, shown)
         number = operations.add_tombstones(connection, user, number, operation.tombstones)
-        operations.apply(connection, user, operation, number)
+        operations.apply(connection, user, operation, number, shown)
         workspaces.forget(connection, user, operation.forget_workspaces)
         return number
 
@@ -260,14 +279,23 @@ class Transaction:
         so only one whose expectation fails has to be looked up.
         """
         expect, become = move
+        event = batch.event
+        saves = isinstance(event, CheckpointRecord) and move is batch.move
+        updated_at = max(become.created_at, event.created_at) if saves else become.created_at
         if expect is None:
-            self._connection.execute(_ADD_TIMELINE, (user, *become))
+            self._connection.execute(_ADD_TIMELINE, (user, *become, saves, updated_at))
             moved = self._connection.changes()
             row = self._timeline(user, become.name)
         else:
             row = self._timeline(user, become.name)
-            self._cursor.execute(_MOVE_TIMELINE, (*become[1:6], row, *expect[1:3]))
+            place = (row, *expect[1:3])
+            if saves:
+                self._cursor.execute(_SAVE_ON_TIMELINE, (*become[1:6], updated_at, *place))
+            else:
+                self._cursor.execute(_MOVE_TIMELINE, (*become[1:6], *place))
             moved = self._connection.changes()
+            if moved and not saves:
+                counts.change(self._connection, {row: 0})  # it may have been made at another time
             if moved and become.title != expect.title:
                 self._cursor.execute(_SET_TITLE, (become.title, row))
         if moved:
