@@ -96,6 +96,7 @@ NAMES = [
     "Watching",
     "Workspace",
     "WorkspaceStatus",
+    "WorkspaceTaken",
     "aio",
     "checkpoint_id",
     "deadline",

@@ -200,7 +200,7 @@ def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Pla
     if workspace.host != places.host:  # an import may name any directory it likes
         raise Misuse(
             f"the files are from {shown!r}{_of_host(workspace)}, and this host has never saved "
-            "them; name the directory that they shall go to with workspace=, or rewind "
+            "there; name the directory that they shall go to with workspace=, or rewind "
             "what='state' alone"
         )
     then = None if target.workspace in (None, id) else places.known(target.workspace)
