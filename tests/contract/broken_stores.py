@@ -6,7 +6,7 @@ Pytest does not collect this file by itself: `test_contract_catches_faults` runs
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     OwnerRecord,
     TaskRecord,
     TimelineRecord,
@@ -208,7 +210,13 @@ class ShowsCheckpointsToEverybody(MemoryStore):
 
 class TakesNoneForEverybody(MemoryStore):
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         rows = super().timelines(user, after, limit, deleted=deleted)
         if user is None:
@@ -242,7 +250,13 @@ class PagesByOffset(MemoryStore):
         self._offsets: dict[str | None, int] = {}
 
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         offset = self._offsets.get(after, 0)
         page = super().timelines(user, None, 10_000, deleted=deleted)[offset : offset + limit]
@@ -292,7 +306,13 @@ class SinceExcludesItsMoment(MemoryStore):
 
 class SortsNamesWithoutCase(MemoryStore):
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         rows = super().timelines(user, after, limit, deleted=deleted)
         return sorted(rows, key=lambda row: row.name.lower())
@@ -302,6 +322,93 @@ class ForgetsOddObjects(MemoryStore):
     def commit(self, batch: Batch) -> int:
         kept = {address: data for address, data in batch.objects.items() if address[0] % 7}
         return super().commit(but(batch, objects=kept))
+
+
+# Labels and notes
+
+
+class FindsAnyOfTheLabels(MemoryStore):
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        every = super().checkpoints(user, but(query, labels=(), limit=10_000))
+        labels = self.labels(user, [row.id for row in every])
+        found = [row for row in every if set(query.labels) & set(labels.get(row.id, ()))]
+        return (found if query.labels else every)[: query.limit]
+
+
+class FiltersLabelsAfterTheLimit(MemoryStore):
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        rows = super().checkpoints(user, but(query, labels=()))
+        return [row for row in rows if self._tenant(user).has_all(row.id, query.labels)]
+
+
+class FindsWhatWasHidden(MemoryStore):
+    def labelled(
+        self, user: str | None, labels: Labels, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        tenant = self._tenant(user)
+        found = [row for row in tenant.checkpoints.values() if tenant.has_all(row.id, labels)]
+        return sorted(found, reverse=True)[:limit]
+
+
+class KeepsTheLabelsOfBefore(MemoryStore):
+    """As an index would that is only ever added to."""
+
+    def commit(self, batch: Batch) -> int:
+        before = self._tenant(batch.user).labels
+        kept = {id: (*before.get(id, ()), *labels) for id, labels in batch.labels.items()}
+        return super().commit(but(batch, labels=kept))
+
+
+class LeavesLabelsToTheNextCommit(MemoryStore):
+    """Labels are not part of the batch: one that is refused leaves them behind."""
+
+    def commit(self, batch: Batch) -> int:
+        self._tenant(batch.user).labels.update(batch.labels)
+        return super().commit(batch)
+
+
+class KeepsNotesOfWhatIsDropped(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        tenant = self._tenant(batch.user)
+        notes = {id: dict(each) for id, each in tenant.notes.items()}
+        number = super().commit(batch)
+        tenant.notes.update(notes)
+        return number
+
+
+class ListsNotesByKey(MemoryStore):
+    def notes(self, user: str | None, ids: Collection[Id]) -> dict[Id, list[Note]]:
+        return {id: sorted(notes) for id, notes in super().notes(user, ids).items()}
+
+
+class ReplacesNotesAlways(MemoryStore):
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        super().put_notes(user, id, notes)
+
+
+class TakesNotesOfNothing(MemoryStore):
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        self._tenant(user).put_notes(id, notes, replace=replace)
+
+
+class TakesTheBeginningForAPattern(MemoryStore):
+    """As a LIKE does, in which case does not count."""
+
+    def timelines(
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
+    ) -> list[TimelineRecord]:
+        rows = super().timelines(user, after, 10_000, deleted=deleted)
+        return [row for row in rows if row.name.lower().startswith(prefix.lower())][:limit]
 
 
 # Operating

@@ -17,6 +17,31 @@ MUST_FAIL = {
         "test_a_timeline_that_was_rewound_has_its_head_and_its_newest",
         "test_a_fork_without_a_save_has_a_head_alone",
     },
+    "TestFindsAnyOfTheLabels": {
+        "test_a_page_has_the_checkpoints_with_all_labels_that_are_asked_for",
+    },
+    "TestFiltersLabelsAfterTheLimit": {
+        "test_a_page_has_the_checkpoints_with_all_labels_that_are_asked_for",
+    },
+    "TestFindsWhatWasHidden": {
+        "test_hidden_checkpoints_are_not_found_by_labels_and_keep_what_they_have",
+    },
+    "TestKeepsTheLabelsOfBefore": {"test_labels_take_the_place_of_those_before"},
+    "TestLeavesLabelsToTheNextCommit": {
+        "test_a_refused_save_leaves_no_label_and_no_note",
+        "test_a_repeated_save_changes_no_label",
+    },
+    "TestKeepsNotesOfWhatIsDropped": {
+        "test_what_is_dropped_takes_its_labels_and_notes_along",
+    },
+    "TestListsNotesByKey": {"test_notes_are_listed_in_the_order_in_which_their_keys_came"},
+    "TestReplacesNotesAlways": {
+        "test_a_note_that_is_there_stays_if_it_is_not_to_be_replaced",
+    },
+    "TestTakesNotesOfNothing": {"test_notes_of_a_checkpoint_that_is_not_there_are_refused"},
+    "TestTakesTheBeginningForAPattern": {
+        "test_timelines_are_found_by_what_their_names_begin_with",
+    },
     "TestKnowsNoFences": {"test_a_fence_keeps_an_old_attempt_out"},
     "TestFollowsAnybody": {"test_of_two_who_follow_the_latest_entry_of_a_kind_one_does"},
     "TestMovesATaskAtAnyEpoch": {

@@ -1,7 +1,7 @@
 """The awaited vault."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -81,9 +81,25 @@ class Vault:
     async def timeline(self, name: str) -> Timeline:
         return Timeline(await self._pool.run(self._sync.timeline, name), self._pool)
 
-    async def timelines(self) -> AsyncIterator[Timeline]:
-        for line in await self._pool.run(lambda: list(self._sync.timelines())):
+    async def timelines(
+        self, *, prefix: str = "", after: str | None = None
+    ) -> AsyncIterator[Timeline]:
+        def found() -> list[sync_line.Timeline]:
+            return list(self._sync.timelines(prefix=prefix, after=after))
+
+        for line in await self._pool.run(found):
             yield Timeline(line, self._pool)
+
+    async def checkpoints(
+        self, *, labels: Mapping[str, str], limit: int = 50, after: str | None = None
+    ) -> Page[Checkpoint]:
+        found = await self._pool.run(
+            self._sync.checkpoints, labels=labels, limit=limit, after=after
+        )
+        return Page([Checkpoint(each, self._pool) for each in found], found.next)
+
+    async def put_notes(self, ref: Ref, notes: Mapping[str, Any], *, replace: bool = True) -> None:
+        await self._pool.run(self._sync.put_notes, plain(ref), notes, replace=replace)
 
     async def sessions(
         self,

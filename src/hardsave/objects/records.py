@@ -56,6 +56,17 @@ class CheckpointRecord(NamedTuple):
         return self.hidden > 0
 
 
+Labels = tuple[tuple[str, str], ...]
+"""Keys and values that a checkpoint is found by, in the order of the keys, each key once."""
+
+
+class Note(NamedTuple):
+    """A small row that belongs to a checkpoint: put with it or later, and gone with it."""
+
+    key: str
+    data: bytes
+
+
 class Tombstone(NamedTuple):
     """What is left of a checkpoint that was dropped for good: its place in history."""
 

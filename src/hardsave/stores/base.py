@@ -63,7 +63,9 @@ from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     TimelineRecord,
     Tombstone,
     WorkspaceRecord,
@@ -130,6 +132,8 @@ class Changes(NamedTuple):
 
 NO_CHANGES = Changes()
 _NO_OBJECTS: Mapping[Hash, bytes] = MappingProxyType({})
+_NO_LABELS: Mapping[Id, Labels] = MappingProxyType({})
+_NO_NOTES: Mapping[Id, Sequence[Note]] = MappingProxyType({})
 
 
 class Batch(NamedTuple):
@@ -137,6 +141,9 @@ class Batch(NamedTuple):
 
     `event` is the checkpoint saved, or the entry of log or ledger for what was done; its id is
     the id of the batch. `move` holds if head and last number of its timeline are as expected.
+    `labels` take the place of those that these checkpoints had. `notes` are added to these
+    checkpoints; one that has the key of an earlier one takes its place. Both may speak of
+    checkpoints that the batch adds; what names none is left out.
     """
 
     user: str | None
@@ -146,12 +153,15 @@ class Batch(NamedTuple):
     requires: Collection[Hash] = ()
     changes: Changes = NO_CHANGES
     work: Work = NO_WORK
+    labels: Mapping[Id, Labels] = _NO_LABELS
+    notes: Mapping[Id, Sequence[Note]] = _NO_NOTES
     workspaces: Sequence[WorkspaceMove] = ()  # in order, each on what those before it have made
 
 
 def of_ledger(user: str | None, event: EntryRecord, work: Work) -> Batch:
     """A batch of tasks alone."""
-    return filled(Batch, (user, event, None, _NO_OBJECTS, (), NO_CHANGES, work, ()))
+    nothing = (None, _NO_OBJECTS, (), NO_CHANGES)
+    return filled(Batch, (user, event, *nothing, work, _NO_LABELS, _NO_NOTES, ()))
 
 
 class Query(NamedTuple):
@@ -167,6 +177,7 @@ class Query(NamedTuple):
     since: int | None = None  # microseconds, inclusive
     until: int | None = None  # microseconds, inclusive
     hidden: bool = False  # hidden ones too
+    labels: Labels = ()  # only those that have all of these
 
 
 FILES_WITHIN = 20
@@ -290,9 +301,16 @@ class Store(LedgerStore, Protocol):
         """Where a timeline stands; None if it does not exist."""
 
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
-        """Timelines by name, those after the name `after`; with `deleted` ones or without."""
+        """Timelines by name, those after the name `after`; with `deleted` ones or without. With a
+        `prefix` only those whose names begin with it, and no others are read."""
 
     def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
         """A page of timelines, those that were saved on or made last first."""
@@ -307,6 +325,28 @@ class Store(LedgerStore, Protocol):
 
     def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
         """A page of a timeline's checkpoints, newest first."""
+
+    def labelled(
+        self, user: str | None, labels: Labels, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        """Checkpoints of all timelines that have all of these labels, at least one, the newest
+        commit first, those before commit `before`."""
+
+    def labels(self, user: str | None, ids: Collection[Id]) -> dict[Id, Labels]:
+        """The labels of these checkpoints, hidden ones too. Those that have none are left out."""
+
+    def notes(self, user: str | None, ids: Collection[Id]) -> dict[Id, list[Note]]:
+        """The notes of these checkpoints, hidden ones too, in the order in which their keys first
+        came. Those that have none are left out."""
+
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        """Add notes to a checkpoint, all or none, as durable as a commit. To do it again changes
+        nothing. Without `replace` those stay whose key is there already.
+
+        `CheckpointGone` if there is no such checkpoint.
+        """
 
     def count(self, user: str | None, timeline: str) -> int:
         """How many checkpoints a timeline has."""

@@ -15,6 +15,7 @@ reading    every read, its order, its filters, its pages
 workspaces which directory of which host files are of, and whose captures are refused
 users      what a user sees is its own
 threads    many writers at once
+attaching  labels and notes of checkpoints, timelines by the beginning of their names
 operating  hide, show, drop, replace, move several timelines, import
 collecting what goes, and what must not
 working    tasks, their epochs and entries, and who may write them
@@ -28,6 +29,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.stores.base import Store
+from hardsave.testing.attaching import Attaching
 from hardsave.testing.collecting import Collecting
 from hardsave.testing.lasting import Lasting
 from hardsave.testing.operating import Operating
@@ -43,6 +45,7 @@ from hardsave.testing.writing import Writing
 class StoreContract(
     Writing,
     Reading,
+    Attaching,
     Operating,
     Collecting,
     Working,

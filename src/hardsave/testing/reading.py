@@ -424,7 +424,12 @@ def _queries() -> Iterator[Query]:
         "since": (None, MOMENT + 5 * SECOND),
         "until": (None, MOMENT + 20 * SECOND),
     }
-    assert choices.keys() == Query.__annotations__.keys() - {"timeline", "limit", "hidden"}
+    assert choices.keys() == Query.__annotations__.keys() - {
+        "timeline",
+        "limit",
+        "hidden",
+        "labels",  # see `attaching`
+    }
     for values in product(*choices.values()):
         yield Query("main", limit=7, **dict(zip(choices, values, strict=True)))
 

@@ -129,10 +129,13 @@ class History:
                     ) from error
                 gone = record.head
 
-    def timelines(self, *, deleted: bool = False) -> Iterator[TimelineRecord]:
+    def timelines(
+        self, *, deleted: bool = False, prefix: str = "", after: str | None = None
+    ) -> Iterator[TimelineRecord]:
         """Those that are not deleted, by name; or all."""
-        after: str | None = None
-        while rows := self._store.timelines(self._user, after, PAGE, deleted=deleted):
+        while rows := self._store.timelines(
+            self._user, after, PAGE, deleted=deleted, prefix=prefix
+        ):
             check_deadline()
             yield from rows
             after = rows[-1].name

@@ -8,7 +8,7 @@ kind and an order.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from itertools import groupby
 
@@ -96,44 +96,112 @@ class RetentionPlan(Record):
         return "\n".join(_lines(self))
 
 
+Lines = Callable[[], Iterable[list[RetentionRow]]]
+"""A user's history, told anew by each call: the rows of one timeline after the other, each in the
+order of numbers."""
+
+
 def choose(
     history: Iterable[RetentionRow], policy: Policy, now: int, *, store_bytes: int | None = None
 ) -> RetentionPlan:
-    """What goes of a user's history; the order of the rows does not matter.
+    """What goes of a user's history; the order of the rows does not matter."""
+    lines = [list(line) for _, line in groupby(sorted(history, key=_place), key=_timeline)]
+    return choose_by_timeline(lambda: lines, policy, now, store_bytes=store_bytes)
+
+
+def choose_by_timeline(
+    lines: Lines, policy: Policy, now: int, *, store_bytes: int | None = None
+) -> RetentionPlan:
+    """The same, with one timeline in memory at a time, and what goes.
 
     The rules are asked again until none wants more: what one takes may end what another
     counted on. So a plan that was carried out leaves nothing for the same policy to do.
     """
-    rows = sorted((row for row in history if _is_in_scope(row, policy)), key=_place)
-    drops: dict[Id, RetentionChoice] = {}
-    kept: dict[Id, RetentionChoice] = {}
-    before = -1
-    while before < len(drops):
-        before = len(drops)
-        for rule, wanted in RULES:
-            left = [row for row in rows if row.id not in drops]
-            for row in wanted(_Scene(left, policy, now, _over(policy, store_bytes, drops))):
-                (kept if row.held_by else drops).setdefault(row.id, RetentionChoice(row, rule))
-    return RetentionPlan(
-        policy=policy,
-        now=now,
-        drops=tuple(sorted(drops.values(), key=lambda choice: _age(choice.row))),
-        kept=tuple(sorted(kept.values(), key=lambda choice: _age(choice.row))),
-        considered=len(rows),
-        over_bytes=_over(policy, store_bytes, drops),
-    )
+    return _Choosing(lines, policy, now, store_bytes).plan()
+
+
+class _Choosing:
+    """A plan in the making."""
+
+    def __init__(self, lines: Lines, policy: Policy, now: int, store_bytes: int | None) -> None:
+        self._lines = lines
+        self._policy = policy
+        self._now = now
+        self._store_bytes = store_bytes
+        self._drops: dict[Id, RetentionChoice] = {}
+        self._kept: dict[Id, RetentionChoice] = {}
+
+    def plan(self) -> RetentionPlan:
+        considered = self._by_timeline()
+        while self._by_quota():
+            self._by_timeline()
+        return RetentionPlan(
+            policy=self._policy,
+            now=self._now,
+            drops=tuple(_oldest_first(self._drops.values())),
+            kept=tuple(_oldest_first(self._kept.values())),
+            considered=considered,
+            over_bytes=self._over(),
+        )
+
+    def _by_timeline(self) -> int:
+        """Ask the rules that look at one timeline, until they want no more of it; of how many
+        checkpoints."""
+        considered = 0
+        for rows in self._in_scope():
+            considered += len(rows)
+            is_new = True
+            while is_new:
+                is_new = False
+                for rule, wanted in RULES:
+                    is_new |= self._take(rule, wanted(self._scene(rows)))
+        return considered
+
+    def _by_quota(self) -> bool:
+        """Ask the rules that look at all of a user's; whether they took something."""
+        is_new = False
+        for rule, wanted in QUOTAS:
+            is_new |= self._take(rule, wanted(self._scenes, self._policy, self._over()))
+        return is_new
+
+    def _scenes(self) -> Iterator["_Scene"]:
+        return (self._scene(rows) for rows in self._in_scope())
+
+    def _in_scope(self) -> Iterator[list[RetentionRow]]:
+        only = self._policy.timelines
+        for rows in self._lines():
+            if rows and (only is None or rows[0].timeline in only):
+                yield rows
+
+    def _scene(self, rows: list[RetentionRow]) -> "_Scene":
+        left = [row for row in rows if row.id not in self._drops]
+        return _Scene(left, self._policy, self._now)
+
+    def _take(self, rule: RetentionRule, wanted: Iterable[RetentionRow]) -> bool:
+        """Note what a rule wants gone; whether anything goes that did not before."""
+        before = len(self._drops)
+        for row in wanted:
+            into = self._kept if row.held_by else self._drops
+            into.setdefault(row.id, RetentionChoice(row, rule))
+        return len(self._drops) > before
+
+    def _over(self) -> int:
+        """By how many bytes the store is past its size without what goes."""
+        if self._store_bytes is None or self._policy.max_store_bytes is None:
+            return 0
+        freed = sum(choice.row.size or 0 for choice in self._drops.values())
+        return max(0, self._store_bytes - freed - self._policy.max_store_bytes)
 
 
 # The rules: what each one wants gone
 
 
 class _Scene(NamedTuple):
-    """What a rule looks at."""
+    """What a rule looks at: what is left of one timeline."""
 
-    rows: list[RetentionRow]  # by timeline and number
+    rows: list[RetentionRow]  # by number
     policy: Policy
     now: int
-    over_bytes: int
 
     def governed(self) -> list[RetentionRow]:
         """Those that rules may want and quotas count: what is deleted or permanent is not."""
@@ -153,13 +221,8 @@ def _expired(scene: _Scene) -> Iterable[RetentionRow]:
     if scene.policy.ttl is None:
         return []
     limit = scene.before(scene.policy.ttl)
-    visible = (row for row in scene.rows if not row.is_hidden)
-    ended = {
-        timeline
-        for timeline, rows in _by_timeline(visible)
-        if max(row.since for row in rows) < limit
-    }
-    return [row for row in scene.governed() if row.timeline in ended]
+    latest = max((row.since for row in scene.rows if not row.is_hidden), default=limit)
+    return scene.governed() if latest < limit else []
 
 
 def _old(scene: _Scene) -> Iterable[RetentionRow]:
@@ -171,19 +234,18 @@ def _old(scene: _Scene) -> Iterable[RetentionRow]:
 
 def _many_of_a_kind(scene: _Scene) -> Iterable[RetentionRow]:
     for kind, count in scene.policy.per_kind.items():
-        of_it = [row for row in scene.governed() if row.kind == kind]
-        for _, rows in _by_timeline(of_it):
-            yield from _all_but_last(rows, count)
+        yield from _all_but_last([row for row in scene.governed() if row.kind == kind], count)
 
 
 def _dense(scene: _Scene) -> Iterable[RetentionRow]:
     thin = scene.policy.thin
     if thin is None:
-        return
-    for _, rows in _by_timeline(scene.governed()):
-        if len(rows) > thin.above:
-            stays = _thinned(rows, thin)
-            yield from (row for row in rows if row not in stays)
+        return []
+    rows = scene.governed()
+    if len(rows) <= thin.above:
+        return []
+    stays = _thinned(rows, thin)
+    return [row for row in rows if row not in stays]
 
 
 def _thinned(rows: list[RetentionRow], thin: Thin) -> set[RetentionRow]:
@@ -198,32 +260,7 @@ def _thinned(rows: list[RetentionRow], thin: Thin) -> set[RetentionRow]:
 
 def _many_on_a_timeline(scene: _Scene) -> Iterable[RetentionRow]:
     count = scene.policy.max_per_timeline
-    for _, rows in _by_timeline(scene.governed()):
-        yield from [] if count is None else _all_but_last(rows, count)
-
-
-def _many_in_all(scene: _Scene) -> Iterable[RetentionRow]:
-    count = scene.policy.max_per_user
-    return [] if count is None else _all_but_last(sorted(scene.governed(), key=_age), count)
-
-
-def _past_the_size(scene: _Scene) -> Iterable[RetentionRow]:
-    over = scene.over_bytes
-    limit = scene.before(DAY)
-    automatic = [row for row in scene.governed() if row.kind == AUTOMATIC]
-    for row in sorted(_between_the_hours(automatic), key=_age):
-        if over <= 0:
-            return
-        if row.since < limit:
-            over -= 0 if row.held_by else row.size or 0
-            yield row
-
-
-def _between_the_hours(rows: Iterable[RetentionRow]) -> Iterator[RetentionRow]:
-    for _, line in _by_timeline(rows):
-        stays = _latest_by(line, lambda row: row.name)
-        stays |= _latest_by(line, lambda row: row.created_at // _HOUR)
-        yield from (row for row in line[1:-1] if row not in stays)
+    return [] if count is None else _all_but_last(scene.governed(), count)
 
 
 RULES: tuple[tuple[RetentionRule, Callable[[_Scene], Iterable[RetentionRow]]], ...] = (
@@ -233,13 +270,56 @@ RULES: tuple[tuple[RetentionRule, Callable[[_Scene], Iterable[RetentionRow]]], .
     ("kind", _many_of_a_kind),
     ("thin", _dense),
     ("timeline", _many_on_a_timeline),
+)
+"""Those that look at one timeline."""
+
+
+Scenes = Callable[[], Iterable[_Scene]]
+"""All timelines, told anew by each call."""
+
+
+def _many_in_all(scenes: Scenes, policy: Policy, _: int) -> Iterable[RetentionRow]:
+    """All but the youngest: of those only the ages are in memory together."""
+    if policy.max_per_user is None:
+        return []
+    ages = sorted(row.since for scene in scenes() for row in scene.governed())
+    count = len(ages) - policy.max_per_user
+    if count <= 0:
+        return []
+    limit = ages[count - 1]
+    old = [row for scene in scenes() for row in scene.governed() if row.since <= limit]
+    return sorted(old, key=_age)[:count]
+
+
+def _past_the_size(scenes: Scenes, _: Policy, over_bytes: int) -> Iterable[RetentionRow]:
+    if over_bytes <= 0:
+        return
+    for row in sorted((row for scene in scenes() for row in _between_the_hours(scene)), key=_age):
+        if over_bytes <= 0:
+            return
+        over_bytes -= 0 if row.held_by else row.size or 0
+        yield row
+
+
+def _between_the_hours(scene: _Scene) -> list[RetentionRow]:
+    rows = [row for row in scene.governed() if row.kind == AUTOMATIC]
+    stays = _latest_by(rows, lambda row: row.name)
+    stays |= _latest_by(rows, lambda row: row.created_at // _HOUR)
+    limit = scene.before(DAY)
+    return [row for row in rows[1:-1] if row.since < limit and row not in stays]
+
+
+QUOTAS: tuple[
+    tuple[RetentionRule, Callable[[Scenes, Policy, int], Iterable[RetentionRow]]], ...
+] = (
     ("user", _many_in_all),
     ("store", _past_the_size),
 )
+"""Those that look at all of a user's. The number is how many bytes the store is past its size."""
 
 
-def _is_in_scope(row: RetentionRow, policy: Policy) -> bool:
-    return policy.timelines is None or row.timeline in policy.timelines
+def _timeline(row: RetentionRow) -> str:
+    return row.timeline
 
 
 def _place(row: RetentionRow) -> tuple[str, int, Id]:
@@ -252,10 +332,12 @@ def _age(row: RetentionRow) -> tuple[int, bool, int, str, int, Id]:
     return row.since, row.created_at < row.since, row.created_at, *_place(row)
 
 
-def _by_timeline(rows: Iterable[RetentionRow]) -> Iterator[tuple[str, list[RetentionRow]]]:
-    """Rows that lie in the order of `_place`, timeline by timeline."""
-    for timeline, line in groupby(rows, key=lambda row: row.timeline):
-        yield timeline, list(line)
+def _oldest_first(choices: Iterable[RetentionChoice]) -> Iterator[RetentionChoice]:
+    """In the order of `_age`. Whole ages are compared only where moments are the same: those of
+    all would take as much memory as the choices."""
+    by_moment = sorted(choices, key=lambda choice: choice.row.since)
+    for _, same in groupby(by_moment, key=lambda choice: choice.row.since):
+        yield from sorted(same, key=lambda choice: _age(choice.row))
 
 
 def _all_but_last(rows: list[RetentionRow], count: int) -> list[RetentionRow]:
@@ -269,14 +351,6 @@ def _latest_by(
     latest = {key(row): row for row in rows}
     latest.pop(None, None)
     return set(latest.values())
-
-
-def _over(policy: Policy, store_bytes: int | None, drops: Mapping[Id, RetentionChoice]) -> int:
-    """By how many bytes the store is past its size without these."""
-    if store_bytes is None or policy.max_store_bytes is None:
-        return 0
-    freed = sum(choice.row.size or 0 for choice in drops.values())
-    return max(0, store_bytes - freed - policy.max_store_bytes)
 
 
 # For people
@@ -313,4 +387,4 @@ def _some(
             yield f"  and {len(choices) - SHOWN} more"
 
 
-_ORDER = {rule: place for place, (rule, _) in enumerate(RULES)}
+_ORDER = {rule: place for place, (rule, _) in enumerate((*RULES, *QUOTAS))}

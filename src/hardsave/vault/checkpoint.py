@@ -85,6 +85,16 @@ class Checkpoint:
         return found
 
     @property
+    def labels(self) -> Mapping[str, str]:
+        """The texts that it is found by."""
+        return self._objects.labels_of(self._record)
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """What was put beside it, with it or later, in the order in which the keys first came."""
+        return self._objects.notes_of(self._record)
+
+    @property
     def state(self) -> Any:
         """The state, lazily: `state["messages"][-20:]` reads twenty messages."""
         return view(self._objects.reader_of(self._record), self._record.root)

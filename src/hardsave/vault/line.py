@@ -8,12 +8,12 @@ on: a `save` finds out by itself, an `append` that would double what was written
 until the head was looked at.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 
 from hardsave.errors import Misuse, NotFound
-from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.objects.records import CheckpointRecord, Id, Labels
 from hardsave.page import Page, cursor_of
 from hardsave.stores.base import Query
 from hardsave.timeline import names
@@ -107,10 +107,12 @@ class Timeline(TimelineSaves):
         status: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        labels: Mapping[str, str] | None = None,
         limit: int = 50,
         after: str | None = None,
     ) -> Page[Checkpoint]:
-        """A page of checkpoints, newest first. `after` is the `next` of the page before."""
+        """A page of checkpoints, newest first; with `labels` those that have all of these. `after`
+        is the `next` of the page before."""
         check_limit(limit)
         check_asked(name=name, kind=kind, status=status)
         listing = f"checkpoints {self._context.user!r} {self._name!r}"
@@ -123,11 +125,17 @@ class Timeline(TimelineSaves):
             status=status,
             since=microseconds(since),
             until=microseconds(until),
+            labels=() if labels is None else self._labels(labels),
         )
         rows = self._context.store.checkpoints(self._context.user, query)
         more = len(rows) > limit
         shown = [self._context.checkpoint(row) for row in rows[:limit]]
         return Page(shown, cursor_of(listing, rows[limit - 1].seq) if more else None)
+
+    def _labels(self, given: Mapping[str, str]) -> Labels:
+        from hardsave.vault.attached import labels_of  # few programs ask for them
+
+        return labels_of(self._context, given)
 
     def summary(self) -> "TimelineSummary":
         """How many checkpoints there are, under which names, from when to when."""

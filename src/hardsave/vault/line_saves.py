@@ -43,6 +43,8 @@ class TimelineSaves:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
         workspace: Directory | None = None,
         expect: Expected = None,
         step: StepSummary | None = None,
@@ -57,6 +59,10 @@ class TimelineSaves:
         `step` says what lists tell of it: the prompt, the tool call; messages and files are counted
         without it. `title` is for a timeline that has none yet.
 
+        `metadata` is data of any kind. `labels` are texts that checkpoints are found by (see
+        `checkpoints`). `notes` are data under keys that can be added to later: see
+        `Vault.put_notes`.
+
         `id` is for a save that may be asked for twice, or is named by the caller: `chk_` and 24 hex
         digits, random ones or those of `hardsave.checkpoint_id`. If a checkpoint has it already,
         that one is returned and nothing is written. `parent` is the checkpoint that it stands on,
@@ -64,7 +70,7 @@ class TimelineSaves:
         """
         what = about(*(self._context, name, kind, status, description, metadata), id=id)
         form: Form = "parts" if isinstance(state, Parts) else "whole"
-        request = self._request(what, form, state, expect, step, title, parent)
+        request = self._request(what, form, state, expect, step, title, parent, labels, notes)
         return self._made(request, workspace)
 
     def append(
@@ -76,6 +82,8 @@ class TimelineSaves:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
         workspace: Directory | None = None,
         expect: Expected = None,
         step: StepSummary | None = None,
@@ -93,7 +101,7 @@ class TimelineSaves:
         if not isinstance(delta, (dict, Mapping)):  # asks of a dict nothing more
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
         what = about(*(self._context, name, kind, status, description, metadata), id=id)
-        request = self._request(what, "grown", delta, expect, step, title, parent)
+        request = self._request(what, "grown", delta, expect, step, title, parent, labels, notes)
         work = current.work(self._context.store, self._context.user)
         if work is None or what.is_chosen or parent != "@" or expect not in (None, ANY_HEAD):
             return self._made(request, workspace)
@@ -126,6 +134,8 @@ class TimelineSaves:
         status: str | None = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
         step: StepSummary | None = None,
         title: str = "",
         id: str | None = None,
@@ -136,7 +146,7 @@ class TimelineSaves:
         what = about(*said, id=id, carries=True)
         if workspace is None:
             raise Misuse("workspace is the directory whose files are to be saved, not None")
-        request = self._request(what, "carried", None, ANY_HEAD, step, title)
+        request = self._request(what, "carried", None, ANY_HEAD, step, title, "@", labels, notes)
         return self._made(request, workspace)
 
     def copy(
@@ -144,20 +154,21 @@ class TimelineSaves:
         ref: Ref,
         *,
         metadata: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
         expect: Expected = None,
         id: str | None = None,
         parent: Ref | None = "@",
     ) -> Checkpoint:
         """Save a checkpoint once more, here: its state and files, and all that it says of itself
-        but for what is given. Writes a row, and no objects. Its notes are not copied."""
+        but for what is given. With its notes, and without any new objects."""
         source = self._context.find(ref, self._name)
         one = self._checkpoint(source)
-        what = about(
-            *(self._context, source.name, source.kind, source.status, source.description),
-            one.metadata if metadata is None else metadata,
-            id=id,
-        )
-        return self._made(self._request(what, "copied", source, expect, None, "", parent), None)
+        said = (source.name, source.kind, source.status, source.description)
+        metadata = one.metadata if metadata is None else metadata
+        labels = one.labels if labels is None else labels
+        what = about(self._context, *said, metadata, id=id)
+        rest = (None, "", parent, labels, one.notes)
+        return self._made(self._request(what, "copied", source, expect, *rest), None)
 
     def _request(
         self,
@@ -167,17 +178,20 @@ class TimelineSaves:
         expect: Expected,
         step: StepSummary | None,
         title: str,
-        parent: Ref | None = "@",
+        parent: Ref | None,
+        labels: Mapping[str, str] | None,
+        notes: Mapping[str, Any] | None,
     ) -> SaveRequest:
-        if step is None and title == "" and parent == "@":
+        if (step, labels, notes) == (None, None, None) and title == "" and parent == "@":
             return SaveRequest(what, form, state, expect)
-        from hardsave.vault import save_request  # most saves say no more
+        from hardsave.vault import attached, save_request  # most saves say no more
 
         told = save_request.step(self._context, step), save_request.title(self._context, title)
         stands_on: Parent | None = None
         if parent != "@":
             stands_on = Parent(None if parent is None else self._find(parent).id)
-        return SaveRequest(what, form, state, expect, *told, stands_on)
+        beside = attached.attached(self._context, labels, notes)
+        return SaveRequest(what, form, state, expect, *told, stands_on, beside)
 
     def _made(self, request: SaveRequest, workspace: Directory | None) -> Checkpoint:
         """The checkpoint that was asked for. Handlers are told, also of one that fails; the caller

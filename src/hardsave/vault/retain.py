@@ -17,13 +17,15 @@ from itertools import chain
 
 from hardsave.errors import Conflict, LeaseLost, Misuse
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord
+from hardsave.progress import meter
 from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes
 from hardsave.timeline.policy import DEFAULT, MICROSECOND, Policy
-from hardsave.timeline.retention import RetentionPlan, RetentionRow, choose
+from hardsave.timeline.retention import RetentionPlan, choose_by_timeline
 from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry
+from hardsave.vault.retention_history import RetentionHistory
 
 CHUNK = 500  # checkpoints in one commit: others wait for the store meanwhile
 _PAGE = 1_000
@@ -92,44 +94,26 @@ def _look(context: Context, policy: Policy) -> _View:
         size = context.store.stats(context.user).own_bytes
     entries = [entry for entry in map(operations.decode, log) if entry is not None]
     times = _Times(entries, now)
-    rows = _rows(context, policy, times, since)
-    return _View(
-        choose(rows, policy, now, store_bytes=size),
-        log[-1].number if log else 0,
-        list(_outdated(log, times.of_entries(), policy, since)),
-    )
-
-
-def _rows(context: Context, policy: Policy, times: "_Times", since: int) -> list[RetentionRow]:
-    heads = {line.head for line in context.history.timelines()}
-    rows: list[RetentionRow] = []
-    hidden: list[int] = []
-    for record in _history(context, policy.timelines):
-        rows.append(_row(record, record.id in heads, times.of(record)))
-        hidden.append(record.hidden)
+    history = _read(context, policy, times)
     entries = times.of_entries()
-    hidden_at = _hidden_at(entries)
-    protected = _targets(entries, since)
-    return [
-        # No entry has hidden it: that was forgotten long ago.
-        row.replace(hidden_at=hidden_at.get(number, 0), protected=row.id in protected)
-        for row, number in zip(rows, hidden, strict=True)
-    ]
-
-
-def _row(record: CheckpointRecord, is_head: bool, stored_at: int) -> RetentionRow:
-    return RetentionRow(
-        id=record.id,
-        timeline=record.timeline,
-        seq=record.seq,
-        created_at=record.created_at,
-        name=record.name,
-        kind=record.kind,
-        status=record.status,
-        is_head=is_head,
-        is_hidden=record.is_hidden,
-        stored_at=stored_at,
+    hidden_at, protected = _hidden_at(entries), _targets(entries, since)
+    return _View(
+        choose_by_timeline(
+            lambda: history.lines(hidden_at, protected), policy, now, store_bytes=size
+        ),
+        log[-1].number if log else 0,
+        list(_outdated(log, entries, policy, since)),
     )
+
+
+def _read(context: Context, policy: Policy, times: "_Times") -> RetentionHistory:
+    heads = {line.head for line in context.history.timelines()}
+    history = RetentionHistory()
+    done = meter("looking", "checkpoints")
+    for record in _history(context, policy.timelines):
+        history.add(record, is_head=record.id in heads, stored_at=times.of(record))
+        done.add(1)
+    return history
 
 
 class _Times:

@@ -213,6 +213,9 @@ class Saving:
         batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
         if where:
             batch = batch._replace(workspaces=where)
+        if request.attached is not None:
+            labels, notes = request.attached
+            batch = batch._replace(labels={record.id: labels}, notes={record.id: notes})
         if work is not None:
             batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
         return SavePlan(batch, record, become, memory, told)

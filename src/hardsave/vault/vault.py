@@ -7,10 +7,10 @@ called; here the parts are only put together.
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hardsave.defaults import MAX_VALUE_BYTES, POLL_SECONDS
 from hardsave.errors import NotFound
@@ -137,10 +137,32 @@ class Vault:
         names.check_timeline(name)
         return Timeline(self._context, name, self._context.store.timeline(self.user, name))
 
-    def timelines(self) -> Iterator[Timeline]:
-        """All timelines, by name."""
-        for record in self._context.history.timelines():
+    def timelines(self, *, prefix: str = "", after: str | None = None) -> Iterator[Timeline]:
+        """All timelines, by name; with a `prefix` those whose names begin with it, and with `after`
+        those behind that name."""
+        check_asked(prefix=prefix, after=after)
+        for record in self._context.history.timelines(prefix=prefix, after=after):
             yield Timeline(self._context, record.name, record)
+
+    def checkpoints(
+        self, *, labels: Mapping[str, str], limit: int = 50, after: str | None = None
+    ) -> "Page[Checkpoint]":
+        """Checkpoints of all timelines that have these labels, in the order in which they were
+        saved, newest first. `after` is the `next` of the page before."""
+        from hardsave.vault.attached import labelled
+
+        return labelled(self._context, labels, limit, after)
+
+    def put_notes(self, ref: Ref, notes: Mapping[str, Any], *, replace: bool = True) -> None:
+        """Put data beside a checkpoint that is there, each under a key. A key that is there gets
+        the new data, or keeps the old with `replace=False`. All of them are written or none.
+
+        They are read as `checkpoint.notes`, copied and exported with the checkpoint, and gone with
+        it. The history has no trace of them: what belongs to a state is saved in it.
+        """
+        from hardsave.vault.attached import put_notes
+
+        put_notes(self._context, ref, notes, replace=replace)
 
     def sessions(
         self,

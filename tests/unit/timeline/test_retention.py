@@ -1,5 +1,7 @@
 """Each rule by itself, their order, and what no rule can take."""
 
+import weakref
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 
 from hardsave.errors import Misuse
 from hardsave.timeline.policy import DEFAULT, Policy, Thin
-from hardsave.timeline.retention import RetentionRow, choose
+from hardsave.timeline.retention import RetentionRow, choose, choose_by_timeline
 from tests.unit.timeline.rows import DAY, HOUR, NOW, SECOND, dropped, kept, left, line, row, seqs
 
 DAYS = timedelta(days=1)
@@ -25,6 +27,47 @@ def test_an_empty_history_has_an_empty_plan() -> None:
     plan = choose([], DEFAULT, NOW, store_bytes=11 * GIB)
     assert (plan.drops, plan.kept, plan.considered) == ((), (), 0)
     assert plan.over_bytes == GIB
+
+
+class Rows(list[RetentionRow]):
+    """A list that can be watched."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment] # by identity
+
+
+class History:
+    """Many timelines, each made when it is asked for; how often they were told, and the most that
+    were in memory together."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.most = 0
+
+    def lines(self) -> Iterator[list[RetentionRow]]:
+        self.times += 1
+        told: weakref.WeakSet[Rows] = weakref.WeakSet()
+        for number in range(50):
+            rows = Rows(line(4, f"line {number}"))
+            told.add(rows)
+            self.most = max(self.most, len(told))
+            yield rows
+
+
+def test_rules_of_a_timeline_hold_one_timeline_in_memory_and_ask_once() -> None:
+    history = History()
+    policy = Policy(max_age=DAYS, max_per_timeline=3, per_kind={"automatic": 2}, thin=Thin(above=1))
+    plan = choose_by_timeline(history.lines, policy, NOW)
+    assert (len(plan.drops), plan.considered) == (100, 200)
+    assert history.times == 1
+    assert history.most <= 2  # one, and the one that comes next
+
+
+def test_a_quota_over_all_holds_one_timeline_in_memory() -> None:
+    history = History()
+    plan = choose_by_timeline(history.lines, Policy(max_per_user=60), NOW)
+    assert len(plan.drops) == 140
+    assert {choice.rule for choice in plan.drops} == {"user"}
+    assert history.most <= 2
 
 
 # What has to stay

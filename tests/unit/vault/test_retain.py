@@ -4,6 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from hardsave.stores.memory.store import MemoryStore
 from hardsave.timeline.policy import Policy
 from hardsave.vault import retain
 from hardsave.vault.line import Timeline
+from hardsave.vault.retention_history import RetentionHistory
 from hardsave.vault.vault import Vault
 from tests.unit.vault.stage import SECOND, Clock, Watched
 
@@ -58,6 +60,22 @@ def test_what_was_saved_is_counted_also_when_it_is_gone(vault: Vault, line: Time
     vault.delete(line.head or "")
     vault.timeline("other").delete()
     assert vault.store.saves() == 6
+
+
+def test_what_is_kept_in_mind_of_a_checkpoint_is_little(vault: Vault, line: Timeline) -> None:
+    saved = line.save({"n": 0}, name="one")._record
+    history = RetentionHistory()
+    tracemalloc.start()
+    try:
+        for seq in range(10_000):
+            record = saved._replace(id=seq.to_bytes(16), seq=seq, created_at=SECOND * seq)
+            history.add(record, is_head=False, stored_at=record.created_at)
+        assert tracemalloc.get_traced_memory()[0] < 120 * 10_000  # 61, and what it grows into
+    finally:
+        tracemalloc.stop()
+    (rows,) = history.lines({}, ())
+    assert [row.seq for row in rows] == list(range(10_000))
+    assert (rows[7].name, rows[7].kind, rows[7].created_at) == ("one", saved.kind, 7 * SECOND)
 
 
 def test_by_default_age_decides_and_names_stay(vault: Vault, line: Timeline, clock: Clock) -> None:

@@ -3,7 +3,7 @@
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 
@@ -13,7 +13,9 @@ from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     OwnerRecord,
     TaskRecord,
     TimelineRecord,
@@ -23,6 +25,7 @@ from hardsave.objects.records import (
 from hardsave.stores.base import (
     NESTED,
     Batch,
+    CheckpointGone,
     Collected,
     Query,
     Stats,
@@ -110,7 +113,13 @@ class MemoryStore:
             return self._tenant(user).timelines.get(name)
 
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         with self._lock:
             found = sorted(self._tenant(user).timelines.items(), key=lambda item: item[0].encode())
@@ -119,6 +128,7 @@ class MemoryStore:
             for name, record in found
             if (deleted or not record.is_deleted)
             and (after is None or name.encode() > after.encode())
+            and name.startswith(prefix)
         ]
         return wanted[:limit]
 
@@ -150,9 +160,45 @@ class MemoryStore:
 
     def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
         with self._lock:
-            line = list(self._tenant(user).lines.get(query.timeline, ()))
+            tenant = self._tenant(user)
+            line = list(tenant.lines.get(query.timeline, ()))
+            if query.labels:
+                line = [record for record in line if tenant.has_all(record.id, query.labels)]
         found = [record for record in reversed(line) if _matches(record, query)]
         return found[: query.limit]
+
+    def labelled(
+        self, user: str | None, labels: Labels, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        with self._lock:
+            tenant = self._tenant(user)
+            ids = [id for id in tenant.labels if tenant.has_all(id, labels)]
+            records = [tenant.checkpoints[id] for id in ids]
+        found = [
+            record
+            for record in records
+            if not record.is_hidden and (before is None or record.number < before)
+        ]
+        return sorted(found, reverse=True)[:limit]
+
+    def labels(self, user: str | None, ids: Collection[Id]) -> dict[Id, Labels]:
+        with self._lock:
+            labels = self._tenant(user).labels
+            return {id: labels[id] for id in ids if labels.get(id)}
+
+    def notes(self, user: str | None, ids: Collection[Id]) -> dict[Id, list[Note]]:
+        with self._lock:
+            notes = self._tenant(user).notes
+            return {id: [Note(*one) for one in notes[id].items()] for id in ids if notes.get(id)}
+
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        with self._lock:
+            tenant = self._tenant(user)
+            if id not in tenant.checkpoints:
+                raise CheckpointGone(f"there is no checkpoint {id.hex()} to put notes on")
+            tenant.put_notes(id, notes, replace=replace)
 
     def count(self, user: str | None, timeline: str) -> int:
         with self._lock:

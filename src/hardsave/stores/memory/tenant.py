@@ -10,7 +10,9 @@ from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     TimelineRecord,
     Tombstone,
     WorkspaceRecord,
@@ -45,6 +47,8 @@ class Tenant:
         self.ids: list[Id] = []  # sorted
         self.lines: dict[str, list[CheckpointRecord]] = {}  # by seq
         self.tombstones: dict[Id, Tombstone] = {}
+        self.labels: dict[Id, Labels] = {}
+        self.notes: dict[Id, dict[str, bytes]] = {}
         self.log: dict[Id, LogRecord] = {}
         self.workspaces: dict[bytes, WorkspaceRecord] = {}
         self.ledger = MemoryLedger()
@@ -66,7 +70,25 @@ class Tenant:
         number += len(batch.changes.tombstones) + 1
         self.change(batch.changes, number)
         self.note(batch.event, number)
+        self._attach(batch)
         return number
+
+    def _attach(self, batch: Batch) -> None:
+        for id, labels in batch.labels.items():
+            if id in self.checkpoints:
+                self.labels[id] = labels
+        for id, notes in batch.notes.items():
+            if id in self.checkpoints:
+                self.put_notes(id, notes)
+
+    def put_notes(self, id: Id, notes: Sequence[Note], *, replace: bool = True) -> None:
+        there = self.notes.setdefault(id, {})
+        for key, data in notes:
+            if replace or key not in there:
+                there[key] = data
+
+    def has_all(self, id: Id, labels: Labels) -> bool:
+        return set(labels) <= set(self.labels.get(id, ()))
 
     def _moved(self, move: Move) -> TimelineRecord:
         """A title is changed only by a move that means to: what a handle remembers of it may have
@@ -108,6 +130,8 @@ class Tenant:
         at = bisect_left(self.ids, record.id)
         if self.ids[at : at + 1] == [record.id]:
             del self.ids[at]
+        self.labels.pop(record.id, None)
+        self.notes.pop(record.id, None)
         self.tombstones[record.id] = Tombstone(
             record.id, record.timeline, record.seq, record.parent
         )

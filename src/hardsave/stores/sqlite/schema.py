@@ -155,10 +155,9 @@ MIGRATIONS = (
     ALTER TABLE users ADD COLUMN object_bytes INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE users ADD COLUMN pack_bytes INTEGER NOT NULL DEFAULT 0;
     CREATE TABLE labels (id INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES users (id),
-        key TEXT NOT NULL, value BLOB NOT NULL);
+        key TEXT NOT NULL, value TEXT NOT NULL);
     CREATE TABLE notes (id INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES users (id),
-        checkpoint INTEGER NOT NULL, key TEXT NOT NULL, position INTEGER NOT NULL,
-        data BLOB NOT NULL);
+        checkpoint INTEGER NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL);
     CREATE TABLE workspaces (number INTEGER PRIMARY KEY,
         user INTEGER NOT NULL REFERENCES users (id), id BLOB NOT NULL, host TEXT NOT NULL,
         path BLOB NOT NULL, epoch INTEGER NOT NULL);
@@ -187,7 +186,7 @@ _LATER = """
     CREATE UNIQUE INDEX IF NOT EXISTS ledger_by_task ON ledger (task, user, id);
     CREATE INDEX IF NOT EXISTS ledger_itself ON ledger (user, kind, number) WHERE task = 0;
     CREATE INDEX IF NOT EXISTS labels_by_value ON labels (user, key, value, id);
-    CREATE UNIQUE INDEX IF NOT EXISTS notes_by_key ON notes (checkpoint, key, position);
+    CREATE UNIQUE INDEX IF NOT EXISTS notes_by_key ON notes (checkpoint, key);
 """
 
 OF_WORKSPACES = """

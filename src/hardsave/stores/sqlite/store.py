@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -11,10 +11,7 @@ import apsw
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import (
-    Id,
-    OwnerRecord,
-)
+from hardsave.objects.records import Id, Note, OwnerRecord
 from hardsave.stores.base import (
     Batch,
     Collected,
@@ -55,6 +52,7 @@ from hardsave.stores.sqlite.read.queries import Queries
 from hardsave.stores.sqlite.salvage.structure_check import backup_faults, index_faults
 from hardsave.stores.sqlite.write import pins, put_ahead
 from hardsave.stores.sqlite.write.put_ahead import PutAhead
+from hardsave.stores.sqlite.write.transaction import PutNotes
 from hardsave.stores.sqlite.write.writer import Refusing, Writer
 
 
@@ -223,6 +221,15 @@ class SqliteStore(Queries):
                 found = next_pack(connection, self._user(user, connection), found.pack)
             if found is not None:
                 yield found.objects
+
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        with self._writing() as writer:
+            writer.put_notes(PutNotes(user, id, notes, replace))
+            if self._copier is not None:
+                self._copier.is_owed = True
+                self._copier.saw()
 
     # The ledger
 

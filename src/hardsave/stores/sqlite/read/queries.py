@@ -1,12 +1,16 @@
 """What is read with one statement: checkpoints, timelines, the log, tasks."""
 
+import sys
+from collections.abc import Collection
 from typing import Any
 
 from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     OwnerRecord,
     TaskRecord,
     TimelineRecord,
@@ -15,7 +19,7 @@ from hardsave.objects.records import (
 )
 from hardsave.stores.base import FILES_WITHIN, Query, TimelineQuery, TimelineRow
 from hardsave.stores.ledger import TaskQuery
-from hardsave.stores.sqlite import ledger, workspaces
+from hardsave.stores.sqlite import attached, ledger, workspaces
 from hardsave.stores.sqlite.schema import LAST_NUMBER
 
 _CHECKPOINT = """
@@ -82,13 +86,24 @@ class Queries:
         return None if row is None else _timeline(row)
 
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
-        sql = (
-            f"{_TIMELINE} WHERE user = ? AND (?2 IS NULL OR name > ?2) AND (?4 OR NOT deleted) "
-            "ORDER BY name LIMIT ?3"
-        )
-        return [_timeline(row) for row in self._rows(sql, user, after, limit, deleted)]
+        conditions, values = ["user = ?"], list[Any]()
+        bounds = (("name > ?", after), ("name >= ?", prefix or None), ("name < ?", _past(prefix)))
+        for condition, value in bounds:  # none is asked that is not needed: so the index serves all
+            if value is not None:
+                conditions.append(condition)
+                values.append(value)
+        if not deleted:
+            conditions.append("NOT deleted")
+        sql = f"{_TIMELINE} WHERE {' AND '.join(conditions)} ORDER BY name LIMIT ?"
+        return [_timeline(row) for row in self._rows(sql, user, *values, limit)]
 
     def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
         updated, name = query.after or (None, None)
@@ -127,9 +142,28 @@ class Queries:
             if value is not None:
                 conditions.append(column)
                 values.append(value)
-        sql = f"{_CHECKPOINT} WHERE {' AND '.join(conditions)} ORDER BY c.seq DESC LIMIT ?"
+        also, texts = attached.having(query.labels)
+        values += texts
+        sql = f"{_CHECKPOINT} WHERE {' AND '.join(conditions)}{also} ORDER BY c.seq DESC LIMIT ?"
         make = CheckpointRecord._make
         return [make(row) for row in self._rows(sql, user, *values, query.limit)]
+
+    def labelled(
+        self, user: str | None, labels: Labels, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        first, others = labels[0], labels[1:]
+        also, texts = attached.having(others)
+        sql = attached.LABELLED.format(columns=_COLUMNS.format("c"), others=also)
+        rows = self._rows(sql, user, *first, before, before, *texts, limit)
+        return [CheckpointRecord._make(row) for row in rows]
+
+    def labels(self, user: str | None, ids: Collection[Id]) -> dict[Id, Labels]:
+        found = {id: tuple(self._rows(attached.LABELS, user, id)) for id in ids}
+        return {id: labels for id, labels in found.items() if labels}
+
+    def notes(self, user: str | None, ids: Collection[Id]) -> dict[Id, list[Note]]:
+        found = {id: [Note(*row) for row in self._rows(attached.NOTES, user, id)] for id in ids}
+        return {id: notes for id, notes in found.items() if notes}
 
     def count(self, user: str | None, timeline: str) -> int:
         sql = (
@@ -258,6 +292,16 @@ class Queries:
     def journal(self, user: str | None, task: str, generation: int) -> list[EntryRecord]:
         rows = self._rows(ledger.JOURNAL, user, task, generation)
         return [EntryRecord(*row) for row in rows]
+
+
+def _past(prefix: str) -> str | None:
+    """The first text behind all that begin with a prefix, in the order of their bytes."""
+    for at in range(len(prefix) - 1, -1, -1):
+        following = ord(prefix[at]) + 1
+        if following <= sys.maxunicode:
+            is_surrogate = 0xD800 <= following <= 0xDFFF
+            return prefix[:at] + chr(0xE000 if is_surrogate else following)
+    return None
 
 
 def _timeline_row(row: tuple[Any, ...]) -> TimelineRow:

@@ -12,7 +12,14 @@ import apsw
 
 from hardsave.errors import Conflict, Corrupt, HardsaveError
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, EntryRecord, LogRecord, TimelineRecord
+from hardsave.objects.records import (
+    CheckpointRecord,
+    EntryRecord,
+    Id,
+    LogRecord,
+    Note,
+    TimelineRecord,
+)
 from hardsave.stores.base import (
     NO_CHANGES,
     Batch,
@@ -21,7 +28,7 @@ from hardsave.stores.base import (
     conflict_message,
 )
 from hardsave.stores.ledger import NO_WORK
-from hardsave.stores.sqlite import counts, ledger, packs, schema, workspaces
+from hardsave.stores.sqlite import attached, counts, ledger, packs, schema, workspaces
 from hardsave.stores.sqlite.connection import translated
 from hardsave.stores.sqlite.read.object_index import ObjectIndex, bounds
 from hardsave.stores.sqlite.write import operations, pins
@@ -93,8 +100,17 @@ class Put(NamedTuple):
     pin: Pin
 
 
+class PutNotes(NamedTuple):
+    """Notes for a checkpoint that is there."""
+
+    user: str | None
+    id: Id
+    notes: Sequence[Note]
+    replace: bool
+
+
 Change = Callable[[apsw.Connection], None]  # of the store's own
-Item = Write | Put | Change
+Item = Write | Put | PutNotes | Change
 
 
 class Transaction:
@@ -204,6 +220,11 @@ class Transaction:
             return self._write(item.batch, item.packs)
         if isinstance(item, Put):
             return self._put(item)
+        if isinstance(item, PutNotes):
+            user = self._user(item.user)
+            self._need_indexes()
+            attached.put_notes(self._connection, user, item.id, item.notes, replace=item.replace)
+            return 0
         self._rearranges = True
         item(self._connection)
         return 0
@@ -213,8 +234,7 @@ class Transaction:
         if user is None:
             user = self._user(batch.user)
         if not self._has_indexes and not _only_saves(batch):
-            schema.add_indexes(self._connection)
-            self._has_indexes = True
+            self._need_indexes()
         if ledger.is_step(batch):
             return self._add_step(user, batch)
         if not _moves_on(batch) and (done := self._number_of(user, batch)):
@@ -230,13 +250,27 @@ class Transaction:
         if batch.work is not NO_WORK:
             number = ledger.apply(self._connection, user, batch.work)
         if batch.changes is NO_CHANGES:
-            return self._add_event(user, timeline, batch.event, number)
+            number = self._add_event(user, timeline, batch.event, number)
+        else:
+            number = self._add_operation(user, timeline, batch, number)
+        if batch.labels or batch.notes:
+            attached.apply(self._connection, user, batch, number)
+        return number
+
+    def _add_operation(
+        self, user: int, timeline: int | None, batch: Batch, number: int | None
+    ) -> int:
         shown: operations.Shown = Counter()
         number = self._operate(user, timeline, batch, number, shown)
         self._add_event(user, timeline, batch.event, number)
         counts.change(self._connection, shown)
         operations.note(self._connection, "timelines", shown)
         return number
+
+    def _need_indexes(self) -> None:
+        if not self._has_indexes:
+            schema.add_indexes(self._connection)
+            self._has_indexes = True
 
     def _add_step(self, user: int, batch: Batch) -> int:
         """The shortest way: one look at the task, one new row. Steps are what there is most of."""
@@ -411,7 +445,9 @@ class Transaction:
 
 
 def _only_saves(batch: Batch) -> bool:
-    """Whether a batch adds nothing to the log, the ledger or the tombstones."""
+    """Whether a batch adds nothing but checkpoints: no labels, nothing to log or ledger."""
+    if batch.labels or batch.notes:
+        return False
     if batch.work is not NO_WORK or batch.changes is not NO_CHANGES:
         return False
     return isinstance(batch.event, CheckpointRecord)
