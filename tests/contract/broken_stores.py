@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,12 @@ from hardsave.stores.base import (
     Store,
     TimelineQuery,
     TimelineRow,
+    Turn,
 )
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.memory.tenant import moves_of
+from hardsave.stores.memory.turns import MemoryTurns
 from hardsave.testing import StoreContract
 from hardsave.testing.batches import but
 
@@ -152,6 +155,36 @@ class CountsSavesAloneAsTheLatest(MemoryStore):
         return saved[-1].number if saved else 0
 
 
+class ShowsCommitsLate(MemoryStore):
+    """Counts what it does not show yet, as one that gives numbers out before it writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._late = 0
+
+    def latest_number(self, user: str | None) -> int:
+        self._late = super().latest_number(user)
+        return self._late
+
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        rows = super().saved(user, after, limit)
+        return [row for row in rows if not self._late - 3 < row.number <= self._late]
+
+
+class TakesALeaseOnce(MemoryStore):
+    def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
+        if is_new and owner in self.owners(user):
+            return False
+        return super().hold(user, owner, is_new=is_new)
+
+
+class TakesEveryTurn(MemoryStore):
+    """Its turns are written down, and never looked at."""
+
+    def once(self, name: str) -> AbstractContextManager[Turn | None]:
+        return MemoryTurns().take(name)
+
+
 class ShowsTheHeadTooEarly(MemoryStore):
     """Moves the timeline, and writes the checkpoint a moment later."""
 
@@ -198,6 +231,17 @@ class ShowsTheLogToEverybody(MemoryStore):
         for one in list(self._tenants):
             entries += super().log(one, after, 999)
         return sorted(entries, key=lambda entry: entry.number)[:limit]
+
+
+class ShowsALogEntryToEverybody(MemoryStore):
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        found = (super(ShowsALogEntryToEverybody, self).log_entry(x, id) for x in self._tenants)
+        return next((each for each in found if each is not None), None)
+
+
+class FindsNoLogEntry(MemoryStore):
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        return None
 
 
 class ShowsCheckpointsToEverybody(MemoryStore):

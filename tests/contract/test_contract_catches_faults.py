@@ -3,12 +3,16 @@
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from hardsave.testing.hosts import WHY_NOT, can_unshare
+
 BROKEN = Path(__file__).with_name("broken_stores.py")
+BEYOND = Path(__file__).with_name("broken_processes.py")
 
 # For each store, tests that must fail because it breaks what they say. Others may fail as well.
 MUST_FAIL = {
@@ -42,6 +46,9 @@ MUST_FAIL = {
     "TestTakesTheBeginningForAPattern": {
         "test_timelines_are_found_by_what_their_names_begin_with",
     },
+    "TestShowsCommitsLate": {"test_a_follower_beside_writers_misses_nothing"},
+    "TestTakesALeaseOnce": {"test_leases_pins_and_objects_may_be_asked_for_again"},
+    "TestTakesEveryTurn": {"test_a_turn_is_had_by_one_caller_until_its_block_ends"},
     "TestKnowsNoFences": {"test_a_fence_keeps_an_old_attempt_out"},
     "TestFollowsAnybody": {"test_of_two_who_follow_the_latest_entry_of_a_kind_one_does"},
     "TestMovesATaskAtAnyEpoch": {
@@ -105,6 +112,8 @@ MUST_FAIL = {
         "test_whether_somebody_else_has_an_object_cannot_be_found_out",
     },
     "TestShowsTheLogToEverybody": {"test_the_log_is_seen_by_its_user_only"},
+    "TestShowsALogEntryToEverybody": {"test_a_log_entry_is_found_by_its_id"},
+    "TestFindsNoLogEntry": {"test_a_log_entry_is_found_by_its_id"},
     "TestShowsCheckpointsToEverybody": {"test_checkpoints_are_seen_by_their_user_only"},
     "TestTakesNoneForEverybody": {"test_timelines_are_seen_by_their_user_only"},
     "TestNumbersEachTimelineApart": {"test_the_numbers_of_a_users_commits_rise"},
@@ -188,15 +197,56 @@ MUST_FAIL = {
     },
 }
 
+# The same for stores that are sound within one process of one host.
+MUST_FAIL_BEYOND = {
+    "TestIsAnotherStoreInEveryProcess": {
+        "test_processes_that_save_on_one_timeline_lose_nothing",
+        "test_a_follower_beside_other_processes_misses_nothing",
+    },
+    "TestKnowsItsOwnRepeatsOnly": {
+        "test_a_save_whose_reply_was_lost_is_recognised_by_another_process",
+        "test_an_entry_whose_reply_was_lost_is_recognised_by_another_process",
+        "test_a_claim_whose_reply_was_lost_is_recognised_by_another_process",
+        "test_one_batch_from_many_processes_is_one_commit",
+    },
+    "TestTakesTurnsWithinItsProcess": {"test_a_turn_is_one_processs_until_it_leaves_or_dies"},
+    "TestComparesTheClocksOfTwoHosts": {
+        "test_the_clock_is_the_same_on_two_hosts_if_the_store_is_shared_and_only_then",
+    },
+    "TestSaysThatItIsShared": {
+        "test_the_clock_is_the_same_on_two_hosts_if_the_store_is_shared_and_only_then",
+        "test_what_another_host_has_pinned_stays",
+    },
+    "TestAsksAboutTheProcessesOfOthers": {"test_what_a_container_has_pinned_stays"},
+}
+NEED_A_SECOND_HOST = {
+    *("TestComparesTheClocksOfTwoHosts", "TestSaysThatItIsShared"),
+    "TestAsksAboutTheProcessesOfOthers",
+}
+
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The tests that failed, by class; of a sound store all of them were run."""
-    folder = tmp_path_factory.mktemp("broken")
+    chosen = [f"{BROKEN}::TestSound", *_named(BROKEN, MUST_FAIL)]
+    return _failures(chosen, tmp_path_factory.mktemp("broken"))
+
+
+@pytest.fixture(scope="module")
+def failed_beyond(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The same of those that a second process or host finds out."""
+    every = {test for tests in MUST_FAIL_BEYOND.values() for test in tests}
+    chosen = _named(BEYOND, {**MUST_FAIL_BEYOND, "TestASoundFile": every})
+    return _failures(chosen, tmp_path_factory.mktemp("beyond"))
+
+
+def _named(path: Path, tests: Mapping[str, set[str]]) -> list[str]:
+    return [f"{path}::{store}::{test}" for store, some in tests.items() for test in sorted(some)]
+
+
+def _failures(chosen: list[str], folder: Path) -> dict[str, set[str]]:
     (folder / "pytest.ini").write_text("[pytest]\n")
     report = folder / "report.xml"
-    chosen = [f"{BROKEN}::TestSound"]
-    chosen += [f"{BROKEN}::{store}::{test}" for store, tests in MUST_FAIL.items() for test in tests]
     options = ["-q", "--tb=line", "--disable-plugin-autoload", "-pno:cacheprovider"]
     place = [
         "--import-mode=importlib",
@@ -219,8 +269,12 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 
 def test_every_broken_store_is_listed_here() -> None:
-    names = re.findall(r"^class (?:Test)?(\w+)\(", BROKEN.read_text(), re.MULTILINE)
-    assert {f"Test{name}" for name in names} == MUST_FAIL.keys() | {"TestSound"}
+    for path, listed in (
+        (BROKEN, MUST_FAIL.keys() | {"TestSound"}),
+        (BEYOND, MUST_FAIL_BEYOND.keys() | {"TestASoundFile"}),
+    ):
+        names = re.findall(r"^class (?:Test)?(\w+)\(", path.read_text(), re.MULTILINE)
+        assert {f"Test{name}" for name in names} == listed
 
 
 def test_a_sound_store_passes(failed: dict[str, set[str]]) -> None:
@@ -230,3 +284,16 @@ def test_a_sound_store_passes(failed: dict[str, set[str]]) -> None:
 @pytest.mark.parametrize("name", MUST_FAIL)
 def test_the_contract_notices(name: str, failed: dict[str, set[str]]) -> None:
     assert failed[name] == MUST_FAIL[name]
+
+
+def test_a_sound_file_passes(failed_beyond: dict[str, set[str]]) -> None:
+    assert failed_beyond["TestASoundFile"] == set()
+
+
+@pytest.mark.parametrize("name", MUST_FAIL_BEYOND)
+def test_the_contract_notices_what_others_find_out(
+    name: str, failed_beyond: dict[str, set[str]]
+) -> None:
+    if name in NEED_A_SECOND_HOST and not can_unshare():
+        pytest.skip(WHY_NOT)
+    assert failed_beyond[name] == MUST_FAIL_BEYOND[name]

@@ -16,7 +16,8 @@ from hardsave.vault import line as sync_line
 from hardsave.vault.events import EventName, SaveFailed
 from hardsave.vault.line_saves import Directory
 from hardsave.vault.receipt import Receipt, receipt
-from hardsave.vault.rewind import Rewind, What
+from hardsave.vault.rewind import Rewind
+from hardsave.vault.rewind_request import What
 from hardsave.vault.save_request import Expected
 from hardsave.vault.undo import Operation
 
@@ -230,8 +231,9 @@ class Timeline:
     async def summary(self) -> "TimelineSummary":
         return await self._pool.run(self._sync.summary)
 
-    async def fork(self, ref: Ref = "@", *, name: str) -> "Timeline":
-        line = Timeline(await self._pool.run(self._sync.fork, plain(ref), name=name), self._pool)
+    async def fork(self, ref: Ref = "@", *, name: str, key: str | None = None) -> "Timeline":
+        made = await self._pool.run(self._sync.fork, plain(ref), name=name, key=key)
+        line = Timeline(made, self._pool)
         await self._pool.tell("forked", line)
         return line
 
@@ -263,6 +265,8 @@ class Timeline:
         workspace: Directory | None = None,
         tasks: bool = False,
         dry_run: bool = False,
+        expect: Checkpoint | Rewind | str | None = None,
+        key: str | None = None,
     ) -> Rewind:
         done = await self._pool.run(
             self._sync.rewind,
@@ -276,6 +280,8 @@ class Timeline:
             workspace=workspace,
             tasks=tasks,
             dry_run=dry_run,
+            expect=expect.sync if isinstance(expect, Checkpoint) else expect,
+            key=key,
         )
         if done.moved or ((done.files or done.tasks) and not dry_run):
             await self._pool.tell("rewound" if done.moved else "checkpoint_restored", done)
@@ -297,19 +303,19 @@ class Timeline:
             self._sync.bisect, plain(good), plain(bad), command, timeout=timeout, told=told
         )
 
-    async def undo(self) -> Operation:
-        return await self._told("undone", await self._pool.run(self._sync.undo))
+    async def undo(self, *, key: str | None = None) -> Operation:
+        return await self._told("undone", await self._pool.run(self._sync.undo, key=key))
 
-    async def redo(self) -> Operation:
-        return await self._told("redone", await self._pool.run(self._sync.redo))
+    async def redo(self, *, key: str | None = None) -> Operation:
+        return await self._told("redone", await self._pool.run(self._sync.redo, key=key))
 
-    async def clear(self) -> int:
-        count = await self._pool.run(self._sync.clear)
+    async def clear(self, *, key: str | None = None) -> int:
+        count = await self._pool.run(self._sync.clear, key=key)
         await self._pool.tell("cleared", self)
         return count
 
-    async def delete(self) -> int:
-        count = await self._pool.run(self._sync.delete)
+    async def delete(self, *, key: str | None = None) -> int:
+        count = await self._pool.run(self._sync.delete, key=key)
         await self._pool.tell("deleted", self)
         return count
 

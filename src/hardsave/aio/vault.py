@@ -50,6 +50,10 @@ class Vault:
     def user(self) -> str | None:
         return self._sync.user
 
+    async def as_user(self, user: str | None, *, create: bool = False) -> "Vault":
+        made = await self._pool.run(self._sync.as_user, user, create=create)
+        return Vault(made, Pool(self._pool))
+
     @property
     def strict(self) -> bool:
         return self._sync.strict
@@ -178,19 +182,20 @@ class Vault:
 
         return off
 
-    async def undo(self) -> Operation:
-        return await self._told("undone", await self._pool.run(self._sync.undo))
+    async def undo(self, *, key: str | None = None) -> Operation:
+        return await self._told("undone", await self._pool.run(self._sync.undo, key=key))
 
-    async def redo(self) -> Operation:
-        return await self._told("redone", await self._pool.run(self._sync.redo))
+    async def redo(self, *, key: str | None = None) -> Operation:
+        return await self._told("redone", await self._pool.run(self._sync.redo, key=key))
 
     async def operations(
         self, timeline: str | None = None, *, limit: int = 50, after: str | None = None
     ) -> Page[Operation]:
         return await self._pool.run(self._sync.operations, timeline, limit=limit, after=after)
 
-    async def delete(self, ref: Ref) -> Checkpoint:
-        checkpoint = Checkpoint(await self._pool.run(self._sync.delete, plain(ref)), self._pool)
+    async def delete(self, ref: Ref, *, key: str | None = None) -> Checkpoint:
+        deleted = await self._pool.run(self._sync.delete, plain(ref), key=key)
+        checkpoint = Checkpoint(deleted, self._pool)
         return await self._told("deleted", checkpoint)
 
     async def _told(self, event: EventName, done: T) -> T:

@@ -85,9 +85,16 @@ class Workspace:
         scope: "Scope | None" = None,
         git: bool = False,
         dry_run: bool = False,
+        expect: Checkpoint | Rewind | str | None = None,
     ) -> Rewind:
         done = await self._pool.run(
-            self._sync.restore, plain(ref), paths=paths, scope=scope, git=git, dry_run=dry_run
+            self._sync.restore,
+            plain(ref),
+            paths=paths,
+            scope=scope,
+            git=git,
+            dry_run=dry_run,
+            expect=expect.sync if isinstance(expect, Checkpoint) else expect,
         )
         if done.files and not dry_run:
             await self._pool.tell("checkpoint_restored", done)

@@ -399,6 +399,9 @@ class Store(LedgerStore, Protocol):
         """Log entries newest first, those before commit `before`; with a `timeline` only its own
         and those that name none, which may be about any."""
 
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        """One log entry by its id; None if there is none, or it was forgotten."""
+
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
     ) -> None:

@@ -83,6 +83,7 @@ class Lasting:
             lambda: store.count(None, "main"),
             lambda: store.log(None, 0, 1),
             lambda: store.log_before(None, None, 1),
+            lambda: store.log_entry(None, b"?" * 12),
             lambda: store.children(None, an_id("x")),
             lambda: store.saved(None, 0, 1),
             lambda: store.tombstone(None, an_id("x")),

@@ -356,6 +356,20 @@ class Reading:
         entry = entry._replace(number=store.commit(Batch(None, entry)))
         assert store.log(None, 0, 10) == [entry]
 
+    def test_a_log_entry_is_found_by_its_id(self, store: Store) -> None:
+        entries = [an_entry(f"entry {number}") for number in range(3)]
+        numbers = [store.commit(Batch(None, entry)) for entry in entries]
+        Line(store).save()
+        for entry, number in zip(entries, numbers, strict=True):
+            assert store.log_entry(None, entry.id) == entry._replace(number=number)
+        assert store.log_entry("ada", entries[0].id) is None
+        assert store.log_entry(None, b"?" * len(entries[0].id)) is None
+        checkpoint = store.checkpoints(None, Query("main", 1))[0]
+        assert store.log_entry(None, checkpoint.id) is None
+        forget = Batch(None, an_entry("forget"), changes=Changes(forget_log=numbers[0]))
+        store.commit(forget)
+        assert store.log_entry(None, entries[0].id) is None
+
     def test_the_log_pages_by_number(self, store: Store) -> None:
         for number in range(7):
             store.commit(a_note(f"note {number}"))

@@ -17,8 +17,6 @@ from hardsave.vault.place import Place
 from hardsave.workspace.restore import execution, journal
 from hardsave.workspace.restore.steps import Restored
 
-_PAGE = 1_000
-
 
 class _Note(NamedTuple):
     """What a journal says besides its steps: enough to settle what was interrupted."""
@@ -54,7 +52,7 @@ def recover(context: Context, place: Place) -> Restored | None:
     said = _note_of(context, written)
     if said.user != context.user:
         raise Misuse(f"a restore by user {said.user!r} was interrupted here; open it as them")
-    back = not _is_committed(context, said.entry)
+    back = context.store.log_entry(context.user, said.entry) is None
     done = execution.carry_out(written, context.objects.fetch, place.journal, back=back)
     if said.git is not None and not back:
         from hardsave.vault import repository
@@ -70,15 +68,6 @@ def recover(context: Context, place: Place) -> Restored | None:
     for path, why in done.conflicts:
         log(__name__).warning("%r was kept as it is: %s", os.fsdecode(path), why)
     return done
-
-
-def _is_committed(context: Context, entry: Id) -> bool:
-    before: int | None = None
-    while rows := context.store.log_before(context.user, before, _PAGE):
-        if any(row.id == entry for row in rows):
-            return True
-        before = rows[-1].number
-    return False
 
 
 def recover_all(context: Context, journals: Sequence[str]) -> None:

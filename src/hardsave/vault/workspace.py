@@ -144,10 +144,12 @@ class Workspace:
         scope: Scope | None = None,
         git: bool = False,
         dry_run: bool = False,
+        expect: "Checkpoint | Rewind | str | None" = None,
     ) -> Rewind:
         """Bring files back as a checkpoint has them, here. No timeline moves; `undo` takes it back.
 
-        What is here is saved first. Files that are ignored and not in the checkpoint stay.
+        What is here is saved first. Files that are ignored and not in the checkpoint stay. For
+        `expect` see `Timeline.rewind`.
         """
         line = self._line(None)
         return line.rewind(
@@ -158,6 +160,7 @@ class Workspace:
             git=git,
             workspace=self,
             dry_run=dry_run,
+            expect=expect,
         )
 
     def fork(

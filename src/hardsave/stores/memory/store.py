@@ -286,6 +286,10 @@ class MemoryStore:
             )
             return list(islice(found, limit))
 
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        with self._lock:
+            return self._tenant(user).log.get(id)
+
     # The ledger
 
     def moment(self) -> Moment:

@@ -57,11 +57,11 @@ _ADD_STEP = """
     WHERE user = ?9 AND name = ?10 AND epoch = ?11 ON CONFLICT (task, user, id) DO NOTHING
 """  # the fence is the question which task it is: one statement for both
 _HOLD = """
-    INSERT INTO owners (id, user, session, host, boot, space, pid, pid_started, since, until)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (user, id) DO UPDATE SET until = excluded.until
+    INSERT INTO owners (id, user, session, host, boot, space, pid, pid_started, since, until, clock)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (user, id) DO UPDATE SET until = excluded.until, clock = excluded.clock
 """
-_RENEW = "UPDATE owners SET until = ? WHERE user = ? AND id = ? RETURNING 1"
+_RENEW = "UPDATE owners SET until = ?, clock = ? WHERE user = ? AND id = ? RETURNING 1"
 _WAITING = f"SELECT {READ} FROM tasks WHERE user = ? AND waits_for = ?"  # noqa: S608
 _FREE = f"""
     SELECT {READ} FROM tasks
@@ -325,8 +325,8 @@ def _id_of(connection: apsw.Connection, user: int, task: str | None) -> int | No
 
 def hold(connection: apsw.Connection, user: int, owner: OwnerRecord, *, is_new: bool) -> bool:
     if not is_new:
-        return _one(connection, _RENEW, (owner.until, user, owner.id)) is not None
-    connection.execute(_HOLD, (owner.id, user, *owner[1:-1]))
+        return _one(connection, _RENEW, (*owner[-2:], user, owner.id)) is not None
+    connection.execute(_HOLD, (owner.id, user, *owner[1:]))
     return True
 
 

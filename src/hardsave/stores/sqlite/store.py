@@ -252,7 +252,7 @@ class SqliteStore(Queries):
     ) -> None:
         held = pins.ours(pin)
         self._note_ahead(user, held, objects)
-        pinned = pins.Pin(held, pins.until(seconds))
+        pinned = pins.lasting(held, self.moment(), seconds)
         with self._writing() as writer:
             self._pins.add(held)
             try:
@@ -283,7 +283,8 @@ class SqliteStore(Queries):
         if given_up is not None and put is not None and put.is_all:
             from hardsave.stores.sqlite.gc.discard import Discard  # few saves are given up
 
-            self._housekeeper.discard(Discard(self._user(user), held, put, given_up))
+            number, forget = self._user(user), self._forget_pins
+            self._housekeeper.discard(Discard(number, held, put, given_up, forget))
         else:
             with self._writing() as writer:
                 writer.apply(lambda connection: pins.give_back(connection, held))
@@ -298,8 +299,8 @@ class SqliteStore(Queries):
         self._housekeeper.compact()
 
     def _forget_pins(self, connection: apsw.Connection) -> None:
-        """Of those who are gone. Runs as a change, that is under the writer's lock."""
-        pins.forget_the_dead(connection)
+        """Of processes that are gone. Runs as a change, that is under the writer's lock."""
+        pins.forget_the_dead(connection, self.moment())
         if self._presence.is_alone():
             pins.forget_all_but(connection, self._pins)
 

@@ -67,7 +67,7 @@ _RECENT = f"""
 """  # noqa: S608 # put together from constants only
 _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
 _TASK = f"SELECT {ledger.READ} FROM tasks"  # noqa: S608 # put together from constants only
-_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until, boot FROM owners"
+_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until, clock FROM owners"
 
 
 class Queries:
@@ -237,6 +237,10 @@ class Queries:
             "AND (?3 IS NULL OR timeline IS NULL OR timeline = ?3) ORDER BY number DESC LIMIT ?4"
         )
         return [LogRecord(*row) for row in self._rows(sql, user, before, timeline, limit)]
+
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        row = self._row(f"{_LOG} WHERE user = ? AND id = ?", user, id)
+        return None if row is None else LogRecord(*row)
 
     def latest_number(self, user: str | None) -> int:
         """Of all users: one sequence numbers the commits of all of them."""
