@@ -16,6 +16,7 @@ from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
 from hardsave.tuples import NamedTuple
+from hardsave.vault import local_data
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Last, Place
@@ -332,6 +333,7 @@ def _fresh(
 def taking(context: Context, place: Place, *, only_looks: bool = False) -> Iterator[Taking]:
     """Captures inside the place's lock; the pin ends with the block."""
     with place.locked():
+        local_data.drop_if_purged(context)
         one = Taking(context, place, only_looks=only_looks)
         try:
             yield one
