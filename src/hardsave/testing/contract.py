@@ -13,7 +13,9 @@ folder to open the same store a second time; a store that is gone with its proce
 
 writing    all or nothing, repeats, numbers, what a batch may expect
 reading    every read, its order, its filters, its pages
-users      nobody sees what is somebody else's
+listing    timelines by their last update, counts, branches, ancestors
+workspaces which directory of which host files are of, and whose captures are refused
+users      what a user sees is its own
 threads    many writers at once
 attaching  labels and notes of checkpoints, timelines by the beginning of their names
 operating  hide, show, drop, replace, move several timelines, import
@@ -38,6 +40,7 @@ from hardsave.testing.collecting import Collecting
 from hardsave.testing.following import Following
 from hardsave.testing.hosts import Hosts
 from hardsave.testing.lasting import Lasting
+from hardsave.testing.listing import Listing
 from hardsave.testing.operating import Operating
 from hardsave.testing.processes import Processes
 from hardsave.testing.queueing import Queueing
@@ -46,17 +49,20 @@ from hardsave.testing.threads import Threads
 from hardsave.testing.turns import Turns
 from hardsave.testing.users import Users
 from hardsave.testing.working import Working
+from hardsave.testing.workspaces import Workspaces
 from hardsave.testing.writing import Writing
 
 
 class StoreContract(
     Writing,
     Reading,
+    Listing,
     Attaching,
     Operating,
     Collecting,
     Working,
     Queueing,
+    Workspaces,
     Users,
     Threads,
     Turns,

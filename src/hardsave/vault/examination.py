@@ -42,6 +42,7 @@ TABLES = """
         home    TEXT,               -- where it lies or goes, in this store
         UNIQUE (line, seq)
     );
+    CREATE TABLE places (id BLOB PRIMARY KEY, path BLOB NOT NULL) WITHOUT ROWID;  -- workspaces
     CREATE VIEW news AS SELECT * FROM past WHERE state IN ('new', 'back');
 """
 _MOST_MISSING = 1 << 32  # numbers of a timeline
@@ -100,7 +101,7 @@ class Examination:
         self._scratch.do("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", *line)
 
     def _past(self, data: bytes) -> None:
-        record, is_hidden = archive.to_past(data)
+        record, is_hidden, path = archive.to_past(data)
         last_seq = self._scratch.one("SELECT last_seq FROM lines WHERE name = ?", record.timeline)
         if last_seq is None or record.seq > last_seq:
             raise Corrupt(f"number {record.seq} of timeline {record.timeline!r} is not one of its")
@@ -118,6 +119,8 @@ class Examination:
             *(record.id, record.timeline, record.seq, record.parent, depth),
             *(is_alive, is_hidden, data, *roots),
         )
+        if path is not None and isinstance(record, CheckpointRecord):
+            self._scratch.do("INSERT OR IGNORE INTO places VALUES (?, ?)", record.workspace, path)
         if not added:
             where = f"number {record.seq} of {record.timeline!r}"
             raise Corrupt(f"two checkpoints have one id, or are {where}")
