@@ -640,6 +640,18 @@ class MovesOneAfterTheOther(MemoryStore):
         return super().commit(but(batch, changes=batch.changes._replace(moves=())))
 
 
+class PurgesForEverybody(MemoryStore):
+    def last_purge(self, user: str | None) -> int:
+        return max([0, *(super(type(self), self).last_purge(name) for name in self._tenants)])
+
+
+class TakesADropForAPurge(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        changes = batch.changes
+        purges = bool(changes.drop or changes.hide)
+        return super().commit(but(batch, changes=changes._replace(purges=purges)))
+
+
 class SavedLeavesOutWhatIsHidden(MemoryStore):
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
         return [row for row in super().saved(user, after, limit) if not row.is_hidden]

@@ -181,6 +181,8 @@ MUST_FAIL = {
     "TestDoesNotLookForTheLatest": {"test_an_operation_may_insist_on_being_the_next"},
     "TestReplacesThePlaceToo": {"test_a_checkpoint_is_replaced_but_for_its_place"},
     "TestMovesOneAfterTheOther": {"test_one_timeline_that_moved_on_stops_all_the_others"},
+    "TestPurgesForEverybody": {"test_the_last_purge_is_the_last_commit_that_said_so"},
+    "TestTakesADropForAPurge": {"test_the_last_purge_is_the_last_commit_that_said_so"},
     "TestSavedLeavesOutWhatIsHidden": {
         "test_what_is_hidden_is_listed_to_whoever_asks_for_it",
     },

@@ -128,6 +128,7 @@ class Changes(NamedTuple):
     forget_workspaces: Collection[bytes] = ()  # by id: their rows go, no checkpoint does
     keeps: Collection[Id] = ()
     latest: int | None = None
+    purges: bool = False  # something must be gone: see `Store.last_purge`
 
 
 NO_CHANGES = Changes()
@@ -464,6 +465,10 @@ class Store(LedgerStore, Protocol):
         """The path of a file or a folder of this host that goes with this store, for what can be
         made anew; None: keep it in memory. It ends with `what`, and what comes before that is
         always the same."""
+
+    def last_purge(self, user: str | None) -> int:
+        """The number of this user's last commit that `purges`; 0 if none has. What any host has
+        made from what was stored before that commit may hold what must be gone."""
 
     def once(self, name: str) -> AbstractContextManager[Turn | None]:
         """A turn that one process of all hosts has at a time, until its block ends or it dies. None

@@ -414,6 +414,10 @@ class MemoryStore:
         with self._lock:
             return self._tenant(user).number
 
+    def last_purge(self, user: str | None) -> int:
+        with self._lock:
+            return self._tenant(user).last_purge
+
     def local(self, what: str) -> str | None:
         return None
 

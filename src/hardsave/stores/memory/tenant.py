@@ -53,6 +53,7 @@ class Tenant:
         self.workspaces: dict[bytes, WorkspaceRecord] = {}
         self.ledger = MemoryLedger()
         self.number = 0  # of the last commit
+        self.last_purge = 0
         self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
 
     def apply(self, batch: Batch, number: int) -> int:
@@ -158,6 +159,8 @@ class Tenant:
         for stone in changes.tombstones:
             if stone.id not in self.checkpoints:
                 self.tombstones.setdefault(stone.id, stone)
+        if changes.purges:
+            self.last_purge = by
         if changes.forget_log:
             for entry in [e for e in self.log.values() if e.number <= changes.forget_log]:
                 del self.log[entry.id]

@@ -300,6 +300,10 @@ class Queries:
         row = self._row(f"{LAST_NUMBER.format('main')} WHERE ?1 IS NOT NULL", user)
         return 0 if row is None else int(row[0])
 
+    def last_purge(self, user: str | None) -> int:
+        row = self._row("SELECT purged FROM users WHERE id = ?", user)
+        return 0 if row is None else int(row[0])
+
     # Of the ledger
 
     def owners(self, user: str | None) -> list[OwnerRecord]:
