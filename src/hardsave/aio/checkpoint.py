@@ -1,6 +1,6 @@
 """Awaited checkpoints, and what is found and has one."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -71,6 +71,14 @@ class Checkpoint:
     @property
     def metadata(self) -> Mapping[str, Any]:
         return self._sync.metadata
+
+    @property
+    def labels(self) -> Awaitable[Mapping[str, str]]:
+        return self._pool.run(lambda: self._sync.labels)
+
+    @property
+    def notes(self) -> Awaitable[Mapping[str, Any]]:
+        return self._pool.run(lambda: self._sync.notes)
 
     @property
     def task(self) -> str | None:

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import apsw
 import pytest
@@ -12,6 +13,8 @@ import hardsave
 from hardsave.errors import Corrupt, NotFound
 from hardsave.stores.registry import open_store
 from hardsave.stores.sqlite import SqliteStore, connection
+from hardsave.stores.sqlite import packs as packs_module
+from hardsave.vault import verify_objects
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from hardsave.vault.verify import Verification
@@ -109,7 +112,74 @@ def test_a_store_that_has_saved_the_same_again_and_again_is_sound(tmp_path: Path
         assert vault.store.verify().faults == ()
 
 
+def test_a_sound_store_is_read_in_the_order_in_which_it_lies_and_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hardsave.open(f"sqlite:///{path}") as vault:
+        direct = connection.connect(str(path), "power", create=False)
+        packs = direct.execute("SELECT count(*) FROM packs").get
+        direct.close()
+        unpacked = mock.Mock(wraps=packs_module.unpack)
+        monkeypatch.setattr(packs_module, "unpack", unpacked)
+        assert vault.store.verify().ok
+        assert unpacked.call_count == packs
+
+
+def test_what_verify_keeps_in_mind_does_not_grow_with_the_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verify_objects, "WINDOW", 50)
+    monkeypatch.setattr(verify_objects, "ASKED_AT_ONCE", 20)
+    asked: list[int] = []
+    store = Watched()
+    with Vault(store) as vault:
+        for number in range(3):
+            vault.timeline(f"line {number}").save({"messages": messages(600, start=number)})
+        missing = store.missing
+
+        def counted(user: str | None, hashes: Any) -> Any:
+            asked.append(len(hashes))
+            return missing(user, hashes)
+
+        store.missing = counted  # type: ignore[method-assign] # to see how many at once
+        found = vault.store.verify()
+        assert found.ok
+        assert found.objects == len(store.objects)
+        assert max(asked) <= 1_000 + 20, "one part of a scan, and what waits before it"
+
+
 # Damage
+
+
+@pytest.mark.parametrize("window", [verify_objects.WINDOW, 3])
+def test_every_object_that_is_lost_or_changed_is_noticed(
+    window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify_objects, "WINDOW", window)
+    monkeypatch.setattr(verify_objects, "ASKED_AT_ONCE", window)
+    store = Watched()
+    with Vault(store) as vault:
+        line = vault.timeline("main")
+        for n in range(12):
+            line.append({"messages": messages(2, start=2 * n), "turn": n})
+        assert vault.store.verify().ok
+        for address, data in list(store.objects.items()):
+            del store.objects[address]
+            found = vault.store.verify()
+            assert any(address.hex() in fault for fault in found.faults)
+            store.objects[address] = data[:-1] + bytes([data[-1] ^ 1])
+            found = vault.store.verify()
+            assert any(address.hex() in fault for fault in found.faults)
+            store.objects[address] = data
+        assert vault.store.verify().ok
+
+
+def test_a_damaged_object_that_no_checkpoint_leads_to_is_no_fault() -> None:
+    store = Watched()
+    with Vault(store) as vault:
+        vault.timeline("main").save({"turn": 1})
+        store.objects[bytes(20)] = b"stray"
+        assert vault.store.verify().faults == ()
 
 
 def a_root(direct: apsw.Connection, timeline: str, seq: int) -> bytes:

@@ -3,19 +3,26 @@
 # ruff: noqa: S608 # names of tables and of attached databases are our own
 
 import contextlib
+from bisect import bisect_left
 from collections.abc import Iterator
+from operator import add
+from struct import Struct
 from typing import Any
 
 import apsw
 
 from hardsave.errors import HardsaveError
+from hardsave.objects.hashing import HASH_BYTES
 from hardsave.stores.sqlite import counts, packs
 from hardsave.stores.sqlite.backup import backup_file
 from hardsave.stores.sqlite.backup.backup_file import NUMBERED, path_of
 from hardsave.stores.sqlite.connection import OPEN_AGAIN, in_our_words
 from hardsave.stores.sqlite.read.object_index import USER_SHIFT, prefix
+from hardsave.tuples import NamedTuple
 
 MOST_LINES = 20  # of one kind of fault
+_FIRST_WORD = Struct(f">Q{HASH_BYTES - 8}x")
+_LOW = 0xFFFFFFFF
 
 _LISTED = """
     CREATE TEMP TABLE listed (
@@ -38,7 +45,14 @@ _DANGLING = """
 
 def index_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
     """Objects without a row in the index of a database, attached as `name`, rows without an
-    object, and counts that are wrong."""
+    object, and counts that are wrong. Which rows these are is looked for only if sums over both
+    differ: that takes several times as long, and room for a second index."""
+    is_indexed = _indexed_sums(connection, name) == _listed_sums(connection, name)
+    rows = [] if is_indexed else _index_faults(connection, name)
+    return rows + counts.faults(connection, name)
+
+
+def _index_faults(connection: apsw.Connection, name: str) -> list[str]:
     connection.execute("DROP TABLE IF EXISTS temp.listed")
     connection.execute(_LISTED)
     try:
@@ -50,11 +64,50 @@ def index_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
         return [
             *_lines(connection, _NOT_INDEXED.format(name), _say_not_indexed),
             *_lines(connection, _DANGLING.format(name), _say_dangling),
-            *counts.faults(connection, name),
         ]
     finally:
         # Damage ends the transaction, and the table with it; what is to be told is the damage.
         connection.execute("DROP TABLE IF EXISTS temp.listed")
+
+
+def _listed_sums(connection: apsw.Connection, name: str) -> "dict[int, _Sums]":
+    """Of the prefixes that the packs list, by pack."""
+    found: dict[int, _Sums] = {}
+    sql = (
+        f"SELECT p.id, p.directory FROM {name}.packs AS p "
+        f"JOIN {name}.users AS u ON u.id = p.id >> {USER_SHIFT} WHERE p.id <= u.indexed"
+    )
+    for pack, directory in connection.execute(sql):
+        whole = directory[: packs.count(directory) * HASH_BYTES]
+        numbers = [word >> 1 for (word,) in _FIRST_WORD.iter_unpack(whole)]
+        low = sum([number & _LOW for number in numbers])
+        found[pack] = _Sums(len(numbers), low, (sum(numbers) - low) >> 32)
+    return found
+
+
+def _indexed_sums(connection: apsw.Connection, name: str) -> "dict[int, _Sums]":
+    """Of the prefixes in the index, by the pack that their rows lead to."""
+    ids: list[int] = [row[0] for row in connection.execute(f"SELECT id FROM {name}.packs")]
+    ids.sort()
+    found: dict[int, _Sums] = {}
+    sql = (
+        f"SELECT user, pack, count(*), sum(prefix & {_LOW}), sum(prefix >> 32) "
+        f"FROM {name}.objects GROUP BY user, pack"
+    )
+    for user, pack, *sums in connection.execute(sql):
+        at = bisect_left(ids, pack)
+        leads_to = ids[at] if at < len(ids) and ids[at] >> USER_SHIFT == user else -1
+        before = found.get(leads_to, _Sums(0, 0, 0))
+        found[leads_to] = _Sums._make(map(add, before, sums))
+    return found
+
+
+class _Sums(NamedTuple):
+    """Of the prefixes of one pack's objects. As a whole they do not fit into SQLite's numbers."""
+
+    rows: int
+    low: int
+    high: int
 
 
 def _lines(connection: apsw.Connection, sql: str, say: Any) -> Iterator[str]:
@@ -74,10 +127,10 @@ def _say_dangling(user: int, number: int, pack: int) -> str:
     return f"the index leads {beginning}… of user {user} to pack {pack}, which does not hold it"
 
 
-def backup_faults(store: str) -> list[str]:
+def backup_faults(store: str, *, only_reads: bool = False) -> list[str]:
     """What is wrong with a backup, by itself and beside its store; empty also if there is none."""
     try:
-        connection = backup_file.look(store)
+        connection = backup_file.look(store, only_reads=only_reads)
         if connection is None:
             return []
         with contextlib.closing(connection), in_our_words(path_of(store)):
