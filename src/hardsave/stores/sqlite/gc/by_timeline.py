@@ -13,9 +13,9 @@ from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite.gc.merge import PackRow
 from hardsave.stores.sqlite.gc.reachability import Refs
 
-WINDOW_BYTES = 16 * 1024 * 1024  # of objects: how much is put in order at once
+WINDOW_BYTES = 20 * 1024 * 1024  # of objects: how much is put in order at once
 TARGET_BYTES = 1024 * 1024  # of a pack with objects of one timeline
-MIXED_BYTES = 64 * 1024  # of one with several: who reads one timeline reads the others with it
+MIXED_BYTES = 32 * 1024  # of one with several: who reads one timeline reads the others with it
 OLD_TIMES = 8  # as much as is new, of what was put in order before, is put in order with it
 
 
