@@ -38,7 +38,8 @@ def test_all_that_was_written_is_known_and_nothing_else() -> None:
 @pytest.mark.usefixtures("few")
 def test_of_new_and_of_recent_objects_the_scratch_is_not_asked() -> None:
     addresses = [digest(str(number).encode()) for number in range(2_000)]
-    with Asked(written.TABLES) as scratch:
+    scratch = Asked(written.TABLES)
+    with scratch:
         known = Written(scratch)
         for address in addresses:
             assert address not in known
