@@ -7,7 +7,7 @@ under a key, put with the checkpoint or later, replaced by its key, and gone wit
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from hardsave.defaults import MAX_LABEL_VALUE, MAX_LABELS, MAX_NAME, MAX_NOTE_BYTES
+from hardsave.defaults import MAX_LABELS, MAX_NAME, MAX_NOTE_BYTES
 from hardsave.errors import Misuse
 from hardsave.objects.records import Id, Labels, Note
 from hardsave.page import Page, cursor_of
@@ -44,7 +44,7 @@ def labels_of(context: Context, given: Mapping[str, str] | None) -> Labels:
         raise Misuse(f"a checkpoint has at most {MAX_LABELS} labels, not {len(given)}")
     for key, value in given.items():
         names.check_label(key)
-        names.check_label_value(value, MAX_LABEL_VALUE)
+        names.check_label_value(value)
     redacted = context.objects.redacted
     return tuple(sorted((key, redacted(value)) for key, value in given.items()))
 
