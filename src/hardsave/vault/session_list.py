@@ -2,7 +2,7 @@
 checkpoints of all timelines together."""
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 
 from hardsave.page import Page, cursor_of
@@ -42,7 +42,7 @@ def sessions(
     context: Context, workspace: Directory | None, limit: int, after: str | None, *, deleted: bool
 ) -> Page[Session[Checkpoint]]:
     check_limit(limit)
-    listing = f"sessions {context.user!r}"
+    listing = _listing(context.user)
     query = TimelineQuery(
         limit=limit + 1,  # one more, to know whether another page follows
         after=_place(after, listing),
@@ -56,6 +56,16 @@ def sessions(
     return Page(
         [_session(context, row) for row in shown], cursor_of(listing, last) if more else None
     )
+
+
+def cursor_behind(user: str | None, one: Session[object]) -> str:
+    """The cursor of what follows on a session."""
+    at = (one.updated_at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+    return cursor_of(_listing(user), f"{at}:{one.timeline}")
+
+
+def _listing(user: str | None) -> str:
+    return f"sessions {user!r}"
 
 
 def moments(
