@@ -169,6 +169,9 @@ class TimelineQuery(NamedTuple):
     workspace: bytes | None = None  # only those whose newest files are of this directory: of the
     # newest `FILES_WITHIN` checkpoints the first that has any, or else the head
     deleted: bool = False  # deleted ones too
+    prefix: str = ""  # only those whose names begin with it
+    text: str = ""  # only those that have it in name or title; a to z in capitals or not
+    status: str | None = None  # only those whose newest checkpoint has it
 
 
 class TimelineRow(NamedTuple):
@@ -178,6 +181,7 @@ class TimelineRow(NamedTuple):
     updated_at: int
     newest: CheckpointRecord | None  # the newest on it that is not hidden
     head: CheckpointRecord | None
+    saved: int  # how many checkpoints it has, hidden ones aside
 
 
 class Stats(Record):
@@ -328,7 +332,19 @@ class Store(LedgerStore, Protocol):
         """How many checkpoints a timeline has."""
 
     def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
-        """The checkpoints saved on top of one, on any timeline, in the order of commits."""
+        """The checkpoints saved on top of one, on any timeline, in the order of commits. The one
+        may have been dropped since."""
+
+    def branches(
+        self, user: str | None, timeline: str, first: int, last: int
+    ) -> list[CheckpointRecord]:
+        """Where the history of a timeline forks: checkpoints saved on top of those with the numbers
+        `first` to `last`, but for each one's successor on the timeline itself; in the order of
+        commits. With a page of checkpoints that is a page of the graph."""
+
+    def ancestors(self, user: str | None, id: Id, limit: int) -> list[CheckpointRecord]:
+        """A checkpoint, its parent, the parent of that, and so on, hidden ones too: up to a root,
+        or to one whose parent is there no more."""
 
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
         """Checkpoints in the order of their commits, after commit `after`; hidden ones too."""

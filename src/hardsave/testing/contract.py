@@ -13,6 +13,7 @@ folder to open the same store a second time; a store that is gone with its proce
 
 writing    all or nothing, repeats, numbers, what a batch may expect
 reading    every read, its order, its filters, its pages
+listing    timelines by their last update, counts, branches, ancestors
 users      nobody sees what is somebody else's
 threads    many writers at once
 attaching  labels and notes of checkpoints, timelines by the beginning of their names
@@ -38,6 +39,7 @@ from hardsave.testing.collecting import Collecting
 from hardsave.testing.following import Following
 from hardsave.testing.hosts import Hosts
 from hardsave.testing.lasting import Lasting
+from hardsave.testing.listing import Listing
 from hardsave.testing.operating import Operating
 from hardsave.testing.processes import Processes
 from hardsave.testing.queueing import Queueing
@@ -52,6 +54,7 @@ from hardsave.testing.writing import Writing
 class StoreContract(
     Writing,
     Reading,
+    Listing,
     Attaching,
     Operating,
     Collecting,

@@ -1,6 +1,7 @@
 """Following what is committed, beside the writers: nothing is missed and nothing comes late."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class Following:
                     line.save()
                     store.commit(a_note(label, line.user))
                     store.commit(Batch(line.user, happened(label, None)))
+                    time.sleep(0.001)  # so that followers come between
             finally:
                 left[0] -= 1
                 if not left[0]:

@@ -20,6 +20,7 @@ from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Last, Place
 from hardsave.workspace.entries import NotCaptured
+from hardsave.workspace.filesystem.exhaustion import unavailable_if_disk_fails
 from hardsave.workspace.git.nested_repository import UNREADABLE
 from hardsave.workspace.scan import cache as caches
 from hardsave.workspace.scan import git_context
@@ -331,7 +332,7 @@ def _fresh(
 @contextmanager
 def taking(context: Context, place: Place, *, only_looks: bool = False) -> Iterator[Taking]:
     """Captures inside the place's lock; the pin ends with the block."""
-    with place.locked():
+    with unavailable_if_disk_fails(place.root), place.locked():
         one = Taking(context, place, only_looks=only_looks)
         try:
             yield one

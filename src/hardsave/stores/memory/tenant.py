@@ -161,7 +161,26 @@ class Tenant:
         newest = next(self._shown(line), None)
         updated = max(line.created_at, 0 if newest is None else newest.created_at)
         head = None if line.head is None else self.checkpoints.get(line.head)
-        return TimelineRow(line, updated, newest, head)
+        saved = sum(1 for _ in self._shown(line))
+        return TimelineRow(line, updated, newest, head, saved)
+
+    def branches(self, timeline: str, first: int, last: int) -> list[CheckpointRecord]:
+        """What was saved on top of these, but for each one's successor."""
+        parents = {each.id: each for each in self.lines.get(timeline, ())}
+        found = [
+            record
+            for record in self.checkpoints.values()
+            if record.parent in parents and not record.is_hidden
+            if first <= parents[record.parent].seq <= last
+            if (record.timeline, record.seq) != (timeline, parents[record.parent].seq + 1)
+        ]
+        return sorted(found)
+
+    def ancestors(self, id: Id | None) -> Iterator[CheckpointRecord]:
+        """A checkpoint, its parent, and so on."""
+        while id is not None and (record := self.checkpoints.get(id)) is not None:
+            yield record
+            id = record.parent
 
     def workspace_of(self, row: TimelineRow) -> bytes | None:
         """The directory that its newest files are of."""

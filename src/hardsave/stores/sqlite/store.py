@@ -25,7 +25,7 @@ from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.stores.local.turns import file_turn
-from hardsave.stores.sqlite import ledger, packs
+from hardsave.stores.sqlite import counts, ledger, packs
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.stores.sqlite.connection import (
@@ -344,16 +344,8 @@ class SqliteStore(Queries):
         return "process" if lies_in_memory(self.path) else self._durability
 
     def stats(self, user: str | None) -> Stats:
-        sql = (
-            "SELECT (SELECT count(*) FROM timelines WHERE user = ?1 AND NOT deleted), "
-            "(SELECT count(*) FROM checkpoints WHERE user = ?1 AND hidden <= 0), "
-            "coalesce(sum(length(directory) / 24) FILTER (WHERE id >> 40 = ?1), 0), "
-            "coalesce(sum(length(directory) + length(body)) FILTER (WHERE id >> 40 = ?1), 0), "
-            "coalesce(sum(length(directory) + length(body)), 0), "
-            "coalesce(sum(size) FILTER (WHERE id >> 40 = ?1), 0) FROM packs"
-        )
-        found = self._row(sql, user) or (0, 0, 0, 0, 0, 0)
-        timelines, checkpoints, objects, own, every, object_bytes = found
+        found = self._row(counts.STATS, user) or (0, 0, 0, 0, 0, 0)
+        timelines, checkpoints, objects, object_bytes, own, every = found
         size, copied = (
             vacuum.file_bytes(self.path),
             vacuum.file_bytes(backup_file.path_of(self.path)),
