@@ -46,7 +46,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Counting:
 
 @pytest.fixture
 def vault(store: Counting) -> Iterator[Vault]:
-    with Vault(store) as opened:  # type: ignore[arg-type] # it is one, by delegation
+    with Vault(store) as opened:
         yield opened
 
 
