@@ -98,6 +98,7 @@ NAMES = [
     "Watching",
     "Workspace",
     "WorkspaceStatus",
+    "WorkspaceTaken",
     "aio",
     "checkpoint_id",
     "deadline",

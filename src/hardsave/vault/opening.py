@@ -112,9 +112,15 @@ def repair_store(url: str | None = None) -> Report:
     """Save what can be read of the store at `url`, or of this project's own.
 
     For a store that cannot be opened any more; no process may have it open. The old files are set
-    aside, never deleted. What is lost or incomplete is named.
+    aside, never deleted; so is the journal of an interrupted restore that is damaged, and keeps its
+    workspace from being saved. What is lost or incomplete is named.
     """
-    return registry.repair_store(_own_url() if url is None else url)
+    from hardsave.vault.recovering import set_aside_damaged
+
+    url = _own_url() if url is None else url
+    found = registry.repair_store(url)
+    more = set_aside_damaged(os.path.realpath(registry.sqlite_path(url)))
+    return found.replace(faults=(*found.faults, *more)) if more else found
 
 
 def _store(

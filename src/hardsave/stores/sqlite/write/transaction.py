@@ -27,7 +27,7 @@ from hardsave.stores.base import (
     conflict_message,
 )
 from hardsave.stores.ledger import NO_WORK
-from hardsave.stores.sqlite import attached, counts, ledger, packs, schema
+from hardsave.stores.sqlite import attached, counts, ledger, packs, schema, workspaces
 from hardsave.stores.sqlite.connection import translated
 from hardsave.stores.sqlite.read.object_index import ObjectIndex, bounds
 from hardsave.stores.sqlite.write import needs, operations, pins, timeline_rows
@@ -259,6 +259,8 @@ class Transaction:
         timeline = self._move(user, batch, batch.move) if batch.move is not None else None
         if timeline == _DONE:
             return self._number_of(user, batch)
+        if batch.workspaces:
+            self._rearranges |= workspaces.apply(self._connection, user, batch.workspaces)
         for pack in self._to_add(user, batch.objects, made, batch.requires):
             self._add_pack(user, pack)
         number: int | None = None  # whichever is next
@@ -318,6 +320,7 @@ class Transaction:
         number = operations.add_checkpoints(connection, user, number, operation.checkpoints, shown)
         number = operations.add_tombstones(connection, user, number, operation.tombstones)
         operations.apply(connection, user, operation, number, shown)
+        workspaces.forget(connection, user, operation.forget_workspaces)
         return number
 
     def _move(self, user: int, batch: Batch, move: Move) -> int:
