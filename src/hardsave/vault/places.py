@@ -17,7 +17,7 @@ from blake3 import blake3
 from hardsave.errors import Misuse, WorkspaceTaken
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import ID_BYTES, WorkspaceRecord
-from hardsave.stores import on_disk, store_files
+from hardsave.stores import on_disk
 from hardsave.stores.base import NO_HOST, Store, WorkspaceMove, taken_message
 from hardsave.stores.host.identity import host_id
 from hardsave.tuples import NamedTuple
@@ -222,6 +222,8 @@ class Places:
         if not main.startswith(inside):
             return ()
         name = main[len(inside) :]
+        from hardsave.stores import store_files  # few stores lie in a workspace
+
         return store_files.beginnings(name)
 
 
