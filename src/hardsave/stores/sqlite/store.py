@@ -23,19 +23,18 @@ from hardsave.stores.base import (
 )
 from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
+from hardsave.stores.local.database import OPEN_AGAIN, translated
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.stores.local.turns import file_turn
 from hardsave.stores.sqlite import counts, ledger, packs
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.stores.sqlite.connection import (
-    OPEN_AGAIN,
     at_one_moment,
     connect,
     lies_in_memory,
     look,
     real_path,
-    translated,
 )
 from hardsave.stores.sqlite.connection_gate import ConnectionGate
 from hardsave.stores.sqlite.gc import vacuum
