@@ -24,6 +24,7 @@ from hardsave.vault.written import Written
 
 _MOST_AHEAD = 16  # objects read at once: each may bring a pack of 256 KiB along
 _AHEAD_BYTES = 4 * 1024 * 1024
+_TOGETHER = 100  # checkpoints whose notes are read at once
 
 
 def write(
@@ -43,9 +44,27 @@ def write(
             done.add(1, len(data))
         for line in chosen.timelines():
             frames.add(Section.TIMELINES, archive.from_timeline(line))
-        for piece in chosen.past():
-            frames.add(Section.HISTORY, piece.data)
+        for data in _history(context, chosen.past()):
+            frames.add(Section.HISTORY, data)
         return counts, frames.finish()
+
+
+def _history(context: Context, pieces: Iterable[Piece]) -> Iterator[bytes]:
+    """The records of checkpoints and tombstones, with labels and notes of those that have any."""
+    for some in _several(pieces):
+        ids = [piece.id for piece in some]
+        labels = context.store.labels(context.user, ids)
+        notes = context.store.notes(context.user, ids)
+        for id, data, *_ in some:
+            has_some = id in labels or id in notes
+            beside = (labels.get(id, ()), notes.get(id, ()))
+            yield archive.with_attached(data, *beside) if has_some else data
+
+
+def _several(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    every = iter(pieces)
+    while some := list(islice(every, _TOGETHER)):
+        yield some
 
 
 @contextlib.contextmanager
