@@ -19,18 +19,9 @@ import apsw
 
 from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, Unavailable
-from hardsave.stores.local.database import in_our_words
+from hardsave.stores.local.database import CHECKSUM_VFS, in_our_words, load_checksums
 from hardsave.stores.sqlite import schema
-<<<<<<< HEAD
-from hardsave.stores.sqlite.connection import (
-    CHECKSUM_VFS,
-    PAGE_BYTES,
-    in_our_words,
-    load_checksums,
-)
-=======
 from hardsave.stores.sqlite.connection import PAGE_BYTES
->>>>>>> bfac6d54ebf97171d5001646d3a7d51fc439f207
 from hardsave.stores.sqlite.open.commit_mark import CommitMark
 from hardsave.stores.sqlite.salvage.wal_reader import with_checksum
 from hardsave.tuples import NamedTuple
