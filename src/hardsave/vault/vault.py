@@ -19,6 +19,7 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores.base import Store
+from hardsave.stores.host.identity import host_id
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
@@ -64,6 +65,7 @@ class Vault:
         directory: str | None = None,
         included: Callable[[bytes], tuple[str, ...]] = lambda _: (),
         is_strict: Callable[[], bool] = lambda: False,
+        host: Callable[[], str] = host_id,
     ) -> None:
         check_cap(max_value_bytes)
         self._same = partial(  # for another user
@@ -77,6 +79,7 @@ class Vault:
             directory=directory,
             included=included,
             is_strict=is_strict,
+            host=host,
         )
         self._lender: Vault | None = None  # whose store this is; None: its own
         self._sharing: set[Vault] = set()  # open vaults of other users on this store
@@ -93,7 +96,7 @@ class Vault:
             clock=clock,
             new_id=new_id,
             search_index=_search_index(store, user),
-            places=Places(store, user, included),
+            places=Places(store, user, included, host),
             moves=OwnMoves(),
             is_strict=is_strict,
         )
