@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.values.spelling import from_json, to_json
     from hardsave.vault.bisect import Bisected, BisectTry
+    from hardsave.vault.captured import CapturedFiles
     from hardsave.vault.checkpoint import Checkpoint
     from hardsave.vault.choosing import Kept
     from hardsave.vault.events import SaveFailed
@@ -122,6 +123,7 @@ _HOMES = {
     "hardsave.timeline.summary": ("TimelineSummary",),
     "hardsave.values.spelling": ("from_json", "to_json"),
     "hardsave.vault.bisect": ("BisectTry", "Bisected"),
+    "hardsave.vault.captured": ("CapturedFiles",),
     "hardsave.vault.checkpoint": ("Checkpoint",),
     "hardsave.vault.choosing": ("Kept",),
     "hardsave.vault.events": ("SaveFailed",),
@@ -160,6 +162,7 @@ __all__ = [
     "BisectTry",
     "Bisected",
     "CallProgress",
+    "CapturedFiles",
     "Checkout",
     "Checkpoint",
     "ChildLock",

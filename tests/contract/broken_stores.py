@@ -4,6 +4,7 @@ Pytest does not collect this file by itself: `test_contract_catches_faults` runs
 """
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from hardsave.errors import Conflict
+from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import (
     CheckpointRecord,
@@ -36,6 +37,7 @@ from hardsave.stores.base import (
     TimelineQuery,
     TimelineRow,
     Turn,
+    position,
 )
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.memory.store import MemoryStore
@@ -101,6 +103,19 @@ class ChecksTheExpectationFirst(MemoryStore):
             standing = self.timeline(batch.user, batch.move.become.name)
             if standing != batch.move.expect:
                 raise Conflict("the timeline is elsewhere")
+        return super().commit(batch)
+
+
+class LooksForRepeatsOnlyAfterAConflict(MemoryStore):
+    """Relies on a repeat's expectation, which holds where an id is used a second time."""
+
+    def commit(self, batch: Batch) -> int:
+        event = batch.event
+        if isinstance(event, CheckpointRecord) and self.checkpoint(batch.user, event.id):
+            move = moves_of(batch)[0]
+            standing = self.timeline(batch.user, move.become.name)
+            if position(standing) == position(move.expect):
+                raise Unavailable("UNIQUE constraint failed: checkpoints.user, checkpoints.id")
         return super().commit(batch)
 
 
@@ -284,6 +299,85 @@ class BringsTitlesBack(MemoryStore):
 class ListsTheHeadAsTheNewest(MemoryStore):
     def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
         return [row._replace(newest=row.head) for row in super().recent_timelines(user, query)]
+
+
+class NeverLowersACount(MemoryStore):
+    """Raises a count with each save, and never lowers it."""
+
+    def count(self, user: str | None, timeline: str) -> int:
+        return len(self._tenant(user).lines.get(timeline, ()))
+
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        rows = super().recent_timelines(user, query)
+        return [row._replace(saved=self.count(user, row.line.name)) for row in rows]
+
+
+class UpdatesWithEverySave(MemoryStore):
+    """Takes the time of a save that was hidden since for the last update."""
+
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        rows = super().recent_timelines(user, query)
+        lines = self._tenant(user).lines
+        times = [max([0, *(r.created_at for r in lines.get(row.line.name, ()))]) for row in rows]
+        return [row._replace(updated_at=at) for row, at in zip(rows, times, strict=True)]
+
+
+class FiltersTimelinesAfterTheLimit(MemoryStore):
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        rows = super().recent_timelines(user, but(query, status=None))
+        return [row for row in rows if row.newest and query.status in (None, row.newest.status)]
+
+
+class TakesPrefixesForPatterns(MemoryStore):
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        pattern = re.escape(query.prefix).replace("_", ".").replace("%", ".*")
+        rows = super().recent_timelines(user, but(query, prefix=""))
+        return [row for row in rows if re.match(pattern, row.line.name)]
+
+
+class LooksForTextsInNamesAlone(MemoryStore):
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        rows = super().recent_timelines(user, query)
+        return [row for row in rows if query.text.lower() in row.line.name.lower()]
+
+
+class FindsTheSuccessorAlone(MemoryStore):
+    """Looks for children by number, as if no timeline was ever rewound or forked."""
+
+    def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
+        place = self.checkpoint(user, parent) or self.tombstone(user, parent)
+        found = super().children(user, parent)
+        return [row for row in found if place and row.timeline == place.timeline][:1]
+
+
+class ForgetsTheChildrenOfTheDropped(MemoryStore):
+    def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
+        return super().children(user, parent) if self.checkpoint(user, parent) else []
+
+
+class TakesSuccessorsForBranches(MemoryStore):
+    def branches(
+        self, user: str | None, timeline: str, first: int, last: int
+    ) -> list[CheckpointRecord]:
+        line = self._tenant(user).lines.get(timeline, ())
+        some = [each for each in line if first <= each.seq <= last]
+        return [child for each in some for child in self.children(user, each.id)]
+
+
+class StaysOnTheTimeline(MemoryStore):
+    """Takes what was saved before on the same timeline for the ancestors."""
+
+    def ancestors(self, user: str | None, id: Id, limit: int) -> list[CheckpointRecord]:
+        found = super().ancestors(user, id, limit)
+        return [row for row in found if row.timeline == found[0].timeline]
+
+
+class PassesOverTheDropped(MemoryStore):
+    def ancestors(self, user: str | None, id: Id, limit: int) -> list[CheckpointRecord]:
+        found = super().ancestors(user, id, limit)
+        stone = self.tombstone(user, found[-1].parent or b"") if found else None
+        above = None if stone is None else stone.parent
+        return found + ([] if above is None else super().ancestors(user, above, limit))
 
 
 class PagesByOffset(MemoryStore):
@@ -546,6 +640,18 @@ class MovesOneAfterTheOther(MemoryStore):
         return super().commit(but(batch, changes=batch.changes._replace(moves=())))
 
 
+class PurgesForEverybody(MemoryStore):
+    def last_purge(self, user: str | None) -> int:
+        return max([0, *(super(type(self), self).last_purge(name) for name in self._tenants)])
+
+
+class TakesADropForAPurge(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        changes = batch.changes
+        purges = bool(changes.drop or changes.hide)
+        return super().commit(but(batch, changes=changes._replace(purges=purges)))
+
+
 class SavedLeavesOutWhatIsHidden(MemoryStore):
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
         return [row for row in super().saved(user, after, limit) if not row.is_hidden]
@@ -707,6 +813,14 @@ class PagesFromWhereTheNameIsNow(MemoryStore):
             return super().tasks(user, query)
         found = self.task(user, self._named.get(query.after, ""))
         return [] if found is None else super().tasks(user, query._replace(after=found.place))
+
+
+class ListsTheNewestOfTheFirst(MemoryStore):
+    """Turns a page around, and not the order of all tasks."""
+
+    def tasks(self, user: str | None, query: TaskQuery) -> list[TaskRecord]:
+        rows = super().tasks(user, but(query, newest_first=False))
+        return rows[::-1] if query.newest_first else rows
 
 
 class WaitsForNobody(MemoryStore):

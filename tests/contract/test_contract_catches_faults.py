@@ -21,6 +21,25 @@ MUST_FAIL = {
         "test_a_timeline_that_was_rewound_has_its_head_and_its_newest",
         "test_a_fork_without_a_save_has_a_head_alone",
     },
+    "TestNeverLowersACount": {"test_counts_and_last_updates_follow_what_operations_do"},
+    "TestUpdatesWithEverySave": {"test_counts_and_last_updates_follow_what_operations_do"},
+    "TestFiltersTimelinesAfterTheLimit": {
+        "test_timelines_are_found_by_the_status_of_their_newest",
+    },
+    "TestTakesPrefixesForPatterns": {
+        "test_timelines_are_found_by_the_beginning_of_their_names",
+    },
+    "TestLooksForTextsInNamesAlone": {"test_timelines_are_found_by_a_text_in_name_or_title"},
+    "TestFindsTheSuccessorAlone": {
+        "test_children_of_a_rewound_timeline_are_all_found",
+        "test_children_come_in_the_order_of_commits_from_every_timeline",
+    },
+    "TestForgetsTheChildrenOfTheDropped": {"test_children_of_what_was_dropped_are_found"},
+    "TestTakesSuccessorsForBranches": {
+        "test_branches_are_where_the_history_of_a_timeline_forks",
+    },
+    "TestStaysOnTheTimeline": {"test_ancestors_come_from_every_timeline_in_pages"},
+    "TestPassesOverTheDropped": {"test_ancestors_end_where_one_was_dropped"},
     "TestFindsAnyOfTheLabels": {
         "test_a_page_has_the_checkpoints_with_all_labels_that_are_asked_for",
     },
@@ -89,6 +108,12 @@ MUST_FAIL = {
     "TestKnowsARepeatOnlyAtTheHead": {
         "test_a_repeat_is_recognised_after_the_timeline_moved_on",
     },
+    "TestLooksForRepeatsOnlyAfterAConflict": {
+        "test_an_id_that_comes_twice_is_recognised_wherever_the_timeline_stands",
+    },
+    "TestListsTheNewestOfTheFirst": {
+        "test_tasks_are_listed_newest_first_behind_those_that_are_gone",
+    },
     "TestChecksTheExpectationFirst": {
         "test_a_repeated_save_answers_as_before_and_changes_nothing",
     },
@@ -156,6 +181,8 @@ MUST_FAIL = {
     "TestDoesNotLookForTheLatest": {"test_an_operation_may_insist_on_being_the_next"},
     "TestReplacesThePlaceToo": {"test_a_checkpoint_is_replaced_but_for_its_place"},
     "TestMovesOneAfterTheOther": {"test_one_timeline_that_moved_on_stops_all_the_others"},
+    "TestPurgesForEverybody": {"test_the_last_purge_is_the_last_commit_that_said_so"},
+    "TestTakesADropForAPurge": {"test_the_last_purge_is_the_last_commit_that_said_so"},
     "TestSavedLeavesOutWhatIsHidden": {
         "test_what_is_hidden_is_listed_to_whoever_asks_for_it",
     },

@@ -94,6 +94,7 @@ PARTS = (
         (
             ("vault/workspace", "Workspace"),
             ("vault/workspace", "WorkspaceStatus"),
+            ("vault/captured", "CapturedFiles"),
             ("vault/workspace", "Fork"),
             ("vault/workspace", "Watching"),
             ("vault/files", "Files"),

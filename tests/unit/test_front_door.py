@@ -15,6 +15,7 @@ NAMES = [
     "BisectTry",
     "Bisected",
     "CallProgress",
+    "CapturedFiles",
     "Checkout",
     "Checkpoint",
     "ChildLock",

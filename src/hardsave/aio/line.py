@@ -24,6 +24,7 @@ from hardsave.vault.undo import Operation
 if TYPE_CHECKING:
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.vault.bisect import Bisected, BisectTry
+    from hardsave.vault.captured import CapturedFiles
     from hardsave.vault.choosing import Scope
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class Timeline:
         metadata: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
         notes: Mapping[str, Any] | None = None,
-        workspace: Directory | None = None,
+        workspace: "Directory | CapturedFiles | None" = None,
         expect: Checkpoint | Expected = None,
         step: StepSummary | None = None,
         title: str = "",
@@ -108,7 +109,7 @@ class Timeline:
         metadata: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
         notes: Mapping[str, Any] | None = None,
-        workspace: Directory | None = None,
+        workspace: "Directory | CapturedFiles | None" = None,
         expect: Checkpoint | Expected = None,
         step: StepSummary | None = None,
         title: str = "",
@@ -138,7 +139,7 @@ class Timeline:
 
     async def save_files(
         self,
-        workspace: Directory,
+        workspace: "Directory | CapturedFiles",
         *,
         name: str | None = None,
         kind: str | None = None,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hardsave.vault import workspace as sync_workspace
+    from hardsave.vault.captured import CapturedFiles
     from hardsave.vault.choosing import Scope
     from hardsave.vault.workspace import Watching, WorkspaceStatus
 
@@ -44,6 +45,9 @@ class Workspace:
     async def _last(self) -> Checkpoint | None:
         found = await self._pool.run(lambda: self._sync.last)
         return None if found is None else Checkpoint(found, self._pool)
+
+    async def capture(self) -> "CapturedFiles":
+        return await self._pool.run(self._sync.capture)
 
     async def save_files(
         self,

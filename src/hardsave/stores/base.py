@@ -128,6 +128,7 @@ class Changes(NamedTuple):
     forget_workspaces: Collection[bytes] = ()  # by id: their rows go, no checkpoint does
     keeps: Collection[Id] = ()
     latest: int | None = None
+    purges: bool = False  # something must be gone: see `Store.last_purge`
 
 
 NO_CHANGES = Changes()
@@ -193,6 +194,9 @@ class TimelineQuery(NamedTuple):
     workspace: bytes | None = None  # only those whose newest files are of this workspace: of the
     # newest `FILES_WITHIN` checkpoints the first that has any, or else the head
     deleted: bool = False  # deleted ones too
+    prefix: str = ""  # only those whose names begin with it
+    text: str = ""  # only those that have it in name or title; a to z in capitals or not
+    status: str | None = None  # only those whose newest checkpoint has it
 
 
 class TimelineRow(NamedTuple):
@@ -202,6 +206,7 @@ class TimelineRow(NamedTuple):
     updated_at: int
     newest: CheckpointRecord | None  # the newest on it that is not hidden
     head: CheckpointRecord | None
+    saved: int  # how many checkpoints it has, hidden ones aside
 
 
 class Stats(Record):
@@ -352,7 +357,19 @@ class Store(LedgerStore, Protocol):
         """How many checkpoints a timeline has."""
 
     def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
-        """The checkpoints saved on top of one, on any timeline, in the order of commits."""
+        """The checkpoints saved on top of one, on any timeline, in the order of commits. The one
+        may have been dropped since."""
+
+    def branches(
+        self, user: str | None, timeline: str, first: int, last: int
+    ) -> list[CheckpointRecord]:
+        """Where the history of a timeline forks: checkpoints saved on top of those with the numbers
+        `first` to `last`, but for each one's successor on the timeline itself; in the order of
+        commits. With a page of checkpoints that is a page of the graph."""
+
+    def ancestors(self, user: str | None, id: Id, limit: int) -> list[CheckpointRecord]:
+        """A checkpoint, its parent, the parent of that, and so on, hidden ones too: up to a root,
+        or to one whose parent is there no more."""
 
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
         """Checkpoints in the order of their commits, after commit `after`; hidden ones too."""
@@ -448,6 +465,10 @@ class Store(LedgerStore, Protocol):
         """The path of a file or a folder of this host that goes with this store, for what can be
         made anew; None: keep it in memory. It ends with `what`, and what comes before that is
         always the same."""
+
+    def last_purge(self, user: str | None) -> int:
+        """The number of this user's last commit that `purges`; 0 if none has. What any host has
+        made from what was stored before that commit may hold what must be gone."""
 
     def once(self, name: str) -> AbstractContextManager[Turn | None]:
         """A turn that one process of all hosts has at a time, until its block ends or it dies. None

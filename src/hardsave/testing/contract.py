@@ -13,6 +13,7 @@ folder to open the same store a second time; a store that is gone with its proce
 
 writing    all or nothing, repeats, numbers, what a batch may expect
 reading    every read, its order, its filters, its pages
+listing    timelines by their last update, counts, branches, ancestors
 workspaces which directory of which host files are of, and whose captures are refused
 users      what a user sees is its own
 threads    many writers at once
@@ -39,6 +40,7 @@ from hardsave.testing.collecting import Collecting
 from hardsave.testing.following import Following
 from hardsave.testing.hosts import Hosts
 from hardsave.testing.lasting import Lasting
+from hardsave.testing.listing import Listing
 from hardsave.testing.operating import Operating
 from hardsave.testing.processes import Processes
 from hardsave.testing.queueing import Queueing
@@ -54,6 +56,7 @@ from hardsave.testing.writing import Writing
 class StoreContract(
     Writing,
     Reading,
+    Listing,
     Attaching,
     Operating,
     Collecting,

@@ -85,6 +85,8 @@ class Lasting:
             lambda: store.log_before(None, None, 1),
             lambda: store.log_entry(None, b"?" * 12),
             lambda: store.children(None, an_id("x")),
+            lambda: store.branches(None, "main", 1, 1),
+            lambda: store.ancestors(None, an_id("x"), 1),
             lambda: store.saved(None, 0, 1),
             lambda: store.tombstone(None, an_id("x")),
             lambda: store.tombstones(None, "main", None, 1),

@@ -5,17 +5,14 @@ from itertools import product
 from typing import Any
 
 from hardsave.objects.hashing import Hash, digest
-from hardsave.objects.records import CheckpointRecord, TimelineRecord
+from hardsave.objects.records import CheckpointRecord
 from hardsave.stores import on_disk
 from hardsave.stores.base import (
     Batch,
     Changes,
-    Move,
     Query,
     Stats,
     Store,
-    TimelineQuery,
-    TimelineRow,
 )
 from hardsave.testing.batches import (
     MOMENT,
@@ -138,75 +135,6 @@ class Reading:
             Line(store, name).save()
         second = store.timelines(None, first[-1].name, 10)
         assert [row.name for row in first + second] == ["b", "d", "e", "f", "h"]
-
-    def test_deleted_timelines_are_listed_if_they_are_asked_for(self, store: Store) -> None:
-        gone, here = Line(store, "gone"), Line(store, "here")
-        gone.save()
-        here.save()
-        assert gone.standing is not None
-        deleted = gone.standing._replace(head=None, is_deleted=True)
-        gone.commit(Batch(None, an_entry("delete"), Move(gone.standing, deleted)))
-        assert [row.name for row in store.timelines(None, None, 10)] == ["here"]
-        assert store.timelines(None, None, 10, deleted=True)[0] == deleted
-        assert [row.line.name for row in _recent(store)] == ["here"]
-        assert {row.line.name for row in _recent(store, deleted=True)} == {"gone", "here"}
-
-    # Timelines by their last update
-
-    def test_timelines_come_by_their_last_update(self, store: Store) -> None:
-        one, two, three = Line(store, "one"), Line(store, "two"), Line(store, "three")
-        for line in (one, one, one, two, three, three):  # each save is a second later on its line
-            line.save()
-        Line(store, "one", user="ada").save()
-        rows = _recent(store)
-        assert [row.line.name for row in rows] == ["one", "three", "two"]
-        assert [row.line for row in rows] == [one.standing, three.standing, two.standing]
-        assert [row.newest for row in rows] == [one.saved[-1], three.saved[-1], two.saved[-1]]
-        assert [row.head for row in rows] == [row.newest for row in rows]
-        assert [row.updated_at for row in rows] == [MOMENT + n * SECOND for n in (3, 2, 1)]
-
-    def test_timelines_of_one_update_come_by_name_and_in_pages(self, store: Store) -> None:
-        for name in reversed(NAMES):
-            Line(store, name).save()
-        for limit in (1, 3, len(NAMES), len(NAMES) + 1):
-            found = walk(
-                lambda at, n: store.recent_timelines(None, TimelineQuery(n, at)),
-                lambda row: (row.updated_at, row.line.name),
-                limit,
-            )
-            assert [row.line.name for row in found] == list(NAMES)
-
-    def test_a_timeline_that_was_rewound_has_its_head_and_its_newest(self, store: Store) -> None:
-        line = Line(store)
-        first, second = line.save(), line.save()
-        line.commit(line.moved("back", head=first.id))
-        hidden = line.save()
-        operate(store, "hide", Changes(hide=[hidden.id]))
-        line.commit(line.moved("again", head=first.id))
-        (row,) = _recent(store)
-        assert (row.newest, row.head) == (second, first)
-
-    def test_a_fork_without_a_save_has_a_head_alone(self, store: Store) -> None:
-        source = Line(store).save_files(b"/w")
-        fork = TimelineRecord("try", source.id, 0, MOMENT + 9 * SECOND, source.id)
-        store.commit(Batch(None, an_entry("fork"), Move(None, fork)))
-        row = _recent(store)[0]
-        assert row == (fork, MOMENT + 9 * SECOND, None, source)
-        assert _recent(store, workspace=b"/w")[0] == row
-
-    def test_timelines_of_a_workspace_are_those_whose_newest_files_are_of_it(
-        self, store: Store
-    ) -> None:
-        here, moved, plain = Line(store, "here"), Line(store, "moved"), Line(store, "plain")
-        here.save_files(b"/w")
-        here.save()
-        moved.save_files(b"/w")
-        moved.save_files(b"/w/x")
-        plain.save()
-        assert [row.line.name for row in _recent(store, workspace=b"/w")] == ["here"]
-        assert [row.line.name for row in _recent(store, workspace=b"/w/x")] == ["moved"]
-        assert _recent(store, workspace=b"/") == []
-        assert len(_recent(store)) == 3
 
     # Checkpoints
 
@@ -468,9 +396,3 @@ def _matches(row: CheckpointRecord, query: Query) -> bool:
 
 def _scanned(store: Store, user: str | None = None) -> dict[Hash, bytes]:
     return {address: data for part in store.scan(user) for address, data in part.items()}
-
-
-def _recent(
-    store: Store, *, workspace: bytes | None = None, deleted: bool = False
-) -> list[TimelineRow]:
-    return store.recent_timelines(None, TimelineQuery(100, None, workspace, deleted))

@@ -19,6 +19,7 @@ from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
 from hardsave.stores.base import WorkspaceMove
 from hardsave.tuples import NamedTuple
+from hardsave.vault import local_data
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Last, Place
@@ -342,6 +343,7 @@ def _fresh(
 def taking(context: Context, place: Place, *, only_looks: bool = False) -> Iterator[Taking]:
     """Captures inside the place's lock; the pin ends with the block."""
     with unavailable_if_disk_fails(place.root), place.locked():
+        local_data.drop_if_purged(context)
         one = Taking(context, place, only_looks=only_looks)
         try:
             yield one

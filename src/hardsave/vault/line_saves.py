@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hardsave.errors import Misuse
@@ -22,6 +22,7 @@ Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
 
 if TYPE_CHECKING:
+    from hardsave.vault.captured import CapturedFiles, Held
     from hardsave.vault.capturing import Taking
 
 
@@ -45,7 +46,7 @@ class TimelineSaves:
         metadata: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
         notes: Mapping[str, Any] | None = None,
-        workspace: Directory | None = None,
+        workspace: "Directory | CapturedFiles | None" = None,
         expect: Expected = None,
         step: StepSummary | None = None,
         title: str = "",
@@ -55,7 +56,8 @@ class TimelineSaves:
         """Save a whole state. What has not changed since the last save costs a comparison.
 
         What another thread changes in it meanwhile may be saved now, or with the next save.
-        With a `workspace` its files are captured and committed together with the state.
+        With a `workspace` its files are captured and committed together with the state; or those
+        that were captured before, by `workspace.capture()`.
         `step` says what lists tell of it: the prompt, the tool call; messages and files are counted
         without it. `title` is for a timeline that has none yet.
 
@@ -84,7 +86,7 @@ class TimelineSaves:
         metadata: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
         notes: Mapping[str, Any] | None = None,
-        workspace: Directory | None = None,
+        workspace: "Directory | CapturedFiles | None" = None,
         expect: Expected = None,
         step: StepSummary | None = None,
         title: str = "",
@@ -107,7 +109,9 @@ class TimelineSaves:
             return self._made(request, workspace)
         return self._appended(request, workspace)
 
-    def _appended(self, request: SaveRequest, workspace: Directory | None) -> Checkpoint:
+    def _appended(
+        self, request: SaveRequest, workspace: "Directory | CapturedFiles | None"
+    ) -> Checkpoint:
         """The same as part of an attempt."""
         from hardsave.vault import appending
 
@@ -127,7 +131,7 @@ class TimelineSaves:
 
     def save_files(
         self,
-        workspace: Directory,
+        workspace: "Directory | CapturedFiles",
         *,
         name: str | None = None,
         kind: str | None = None,
@@ -140,8 +144,8 @@ class TimelineSaves:
         title: str = "",
         id: str | None = None,
     ) -> Checkpoint:
-        """Save the files of a workspace beside the state that the head has by then; also with its
-        status, if that is None."""
+        """Save the files of a workspace, or files captured before, beside the state that the head
+        has by then; also with its status, if that is None."""
         said = (self._context, name, kind, status, description, metadata)
         what = about(*said, id=id, carries=True)
         if workspace is None:
@@ -193,7 +197,9 @@ class TimelineSaves:
         beside = attached.attached(self._context, labels, notes)
         return SaveRequest(what, form, state, expect, *told, stands_on, beside)
 
-    def _made(self, request: SaveRequest, workspace: Directory | None) -> Checkpoint:
+    def _made(
+        self, request: SaveRequest, workspace: "Directory | CapturedFiles | None"
+    ) -> Checkpoint:
         """The checkpoint that was asked for. Handlers are told, also of one that fails; the caller
         gets that error all the same."""
         try:
@@ -213,7 +219,9 @@ class TimelineSaves:
         context = self._context
         return Checkpoint(record, context.objects, context.user, context.places)
 
-    def _saved(self, request: SaveRequest, workspace: Directory | None) -> CheckpointRecord:
+    def _saved(
+        self, request: SaveRequest, workspace: "Directory | CapturedFiles | None"
+    ) -> CheckpointRecord:
         try:
             with self._lock:
                 waiting = wanted()
@@ -228,9 +236,14 @@ class TimelineSaves:
             self._context.events.tell("save_failed", SaveFailed(self._name, error))
             raise
 
-    def _files(self, workspace: Directory) -> "AbstractContextManager[Taking]":
-        from hardsave.vault.settling import settled  # with all that files need
+    def _files(
+        self, workspace: "Directory | CapturedFiles"
+    ) -> "AbstractContextManager[Taking | Held]":
+        from hardsave.vault.captured import CapturedFiles, Held  # with all that files need
+        from hardsave.vault.settling import settled
 
+        if isinstance(workspace, CapturedFiles):
+            return nullcontext(Held(workspace, self._context))
         return settled(self._context, self._context.places.at(workspace))
 
     def _find(self, ref: Ref) -> CheckpointRecord:

@@ -54,6 +54,7 @@ class Places:
         self._shown: dict[bytes, Shown] = {}
         self._lock = threading.Lock()
         self._temporary: TemporaryDirectory[str] | None = None
+        self.last_purge: int | None = None  # of which this process knows: see `vault.local_data`
 
     def at(self, directory: "str | bytes | os.PathLike[str]") -> "Place":
         """The place of a directory, which must be there."""
@@ -178,6 +179,11 @@ class Places:
             place.drop_cache()
         for path in self._files("-cache"):
             os.unlink(path)
+
+    def forget_caches(self) -> None:
+        """What this process has of them in memory."""
+        for place in self.opened():
+            place.forget()
 
     def _files(self, ending: str) -> list[str]:
         local = self._store.local("files-")

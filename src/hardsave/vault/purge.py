@@ -44,7 +44,7 @@ from hardsave.record import Record
 from hardsave.stores.base import NO_HOST, Batch, Changes, Move, WorkspaceMove
 from hardsave.timeline import step_summary
 from hardsave.timeline.step_summary import TITLE, without_text
-from hardsave.vault import fencing, operations, purge_tasks, remains, search
+from hardsave.vault import fencing, local_data, operations, purge_tasks, remains
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects
 from hardsave.vault.pin import Pin
@@ -160,7 +160,7 @@ def _forget_names(context: Context, old: bytes) -> None:
         after = rows[-1].number
     if last:
         record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-        batch = Batch(context.user, record, changes=Changes(forget_log=last))
+        batch = Batch(context.user, record, changes=Changes(forget_log=last, purges=True))
         fencing.commit(context, batch)
 
 
@@ -177,7 +177,7 @@ def _forget_titles(context: Context, wanted: str) -> None:
     end = time.monotonic() + PATIENCE
     while moves := list(_without_titles(context, wanted)):
         record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-        batch = Batch(context.user, record, changes=Changes(moves=moves))
+        batch = Batch(context.user, record, changes=Changes(moves=moves, purges=True))
         try:
             fencing.commit(context, batch)
         except LeaseLost:
@@ -246,7 +246,8 @@ def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
         if line.head in dropped and line.name not in moved:
             raise Conflict(f"timeline {line.name!r} stands there; purge or rewind it first")
     entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-    changes = Changes(moves=moves, drop=ids, replace=list(_without_paths(context, dropped)))
+    children = list(_without_paths(context, dropped))
+    changes = Changes(moves=moves, drop=ids, replace=children, purges=True)
     fencing.commit(context, Batch(context.user, entry, changes=changes))
 
 
@@ -264,8 +265,7 @@ def _without_paths(context: Context, dropped: set[Id]) -> Iterator[CheckpointRec
 def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:
     """Let the bytes go. Waits for those who store objects ahead of a checkpoint: mostly captures
     of files, which are short."""
-    search.erase(context)
-    context.places.drop_caches()
+    local_data.drop(context)
     end = time.monotonic() + PATIENCE
     gone = context.store.collect(envelope.refs, exact=True)
     objects = gone.objects
@@ -319,7 +319,7 @@ class _Rewriter:
             context = self._context
             files.flush()
             entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-            changes = Changes(replace=changed)
+            changes = Changes(replace=changed, purges=True)
             requires = {each.snapshot for each in changed if each.snapshot is not None}
             batch = Batch(context.user, entry, None, objects, requires, changes)
             fencing.commit(context, batch)

@@ -4,11 +4,13 @@ Contract. One whose operation was committed is finished, any other is taken back
 process that uses the workspace, or opens the store. To be interrupted again does no harm.
 """
 
+import glob
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from hardsave.errors import HardsaveError, Misuse, Unavailable
+from hardsave.errors import Corrupt, HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import Id
 from hardsave.tuples import NamedTuple
@@ -88,3 +90,21 @@ def _recover_one(context: Context, path: Path) -> None:
         return
     with place.locked():
         recover(context, place)
+
+
+def set_aside_damaged(store: str) -> list[str]:
+    """Rename the damaged journals beside a store's file: none of them can be settled, and each
+    keeps a workspace from being used. Says what that means, a sentence each."""
+    said = []
+    for path in sorted(Path(store).parent.glob(f"{glob.escape(Path(store).name)}-files-*-journal")):
+        try:
+            journal.read(path)
+        except Corrupt:
+            aside = path.with_name(f"{path.name}-damaged-{time.time_ns()}")
+            path.rename(aside)
+            said.append(
+                "the journal of an interrupted restore was damaged, and every file is as it was "
+                "before or after it: rewind again, the newest checkpoint has what was there; "
+                f"the journal lies in {aside}"
+            )
+    return said

@@ -32,6 +32,7 @@ from hardsave.vault.step_summaries import Heard, Summaries, Told
 
 if TYPE_CHECKING:
     from hardsave.objects.shadow import Shadow
+    from hardsave.vault.captured import Held
     from hardsave.vault.capturing import Taken, Taking
 
 
@@ -66,7 +67,7 @@ class Saving:
         self._is_warm = False  # whether most of what is built is stored already
         self._attempted: TimelineRecord | None = None  # by a save that did not return
 
-    def save(self, request: SaveRequest, files: "Taking | None" = None) -> CheckpointRecord:
+    def save(self, request: SaveRequest, files: "Taking | Held | None" = None) -> CheckpointRecord:
         """Plan a request on the head that was seen, and attempt that, as often as it takes. If a
         checkpoint has the id that its caller has chosen, that one is returned."""
         if request.about.is_chosen and (done := self._done(request.about.id)):
@@ -100,7 +101,7 @@ class Saving:
         return head
 
     def _saved(
-        self, request: SaveRequest, files: "Taking | None", pin: Pin | None
+        self, request: SaveRequest, files: "Taking | Held | None", pin: Pin | None
     ) -> CheckpointRecord:
         gone = 0  # how often objects that the plan relied on were not stored any more
         while True:

@@ -13,6 +13,7 @@ from hardsave.timeline import names
 from hardsave.timeline.diff import FileDiff
 from hardsave.timeline.refs import to_text
 from hardsave.vault import copying, rewind
+from hardsave.vault.captured import CapturedFiles, capture
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.choosing import Scope
 from hardsave.vault.context import Context
@@ -99,6 +100,17 @@ class Workspace:
         return self._line(timeline).save_files(
             self, name=name, kind=kind, status=status, description=description, metadata=metadata
         )
+
+    def capture(self) -> CapturedFiles:
+        """The files as they are now, for a save that is still to come: of a state that is only
+        known when other tools may already have changed them.
+
+            captured = workspace.capture()
+            line.save(state, workspace=captured)
+
+        Nothing of the user's is collected until that save, `captured.close()`, or for an hour.
+        """
+        return capture(self._context, self._place)
 
     def status(self, against: Ref | None = None) -> WorkspaceStatus:
         """What has changed since the last checkpoint, or the one that is named. Makes no

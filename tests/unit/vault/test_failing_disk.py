@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def test_a_failing_disk_is_unavailable_whenever_it_fails(
     vault: hardsave.Vault, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = vault.timeline("main")
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "rewind": lambda: line.rewind("main:1"),
         "plan": lambda: line.rewind("main:1", dry_run=True),
         "save": lambda: line.save({}, workspace="."),

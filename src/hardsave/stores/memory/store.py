@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
+from string import ascii_lowercase, ascii_uppercase
 
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import Hash
@@ -139,6 +140,8 @@ class MemoryStore:
             rows = [tenant.row(line) for line in lines]
             if query.workspace is not None:
                 rows = [row for row in rows if tenant.workspace_of(row) == query.workspace]
+            if query.status is not None:
+                rows = [row for row in rows if row.newest and row.newest.status == query.status]
         after = None if query.after is None else (-query.after[0], query.after[1].encode())
         placed = sorted((-row.updated_at, row.line.name.encode(), row) for row in rows)
         return [row for *place, row in placed if after is None or tuple(place) > after][
@@ -210,6 +213,16 @@ class MemoryStore:
             records = list(self._tenant(user).checkpoints.values())
         found = [record for record in records if record.parent == parent and not record.is_hidden]
         return sorted(found)
+
+    def branches(
+        self, user: str | None, timeline: str, first: int, last: int
+    ) -> list[CheckpointRecord]:
+        with self._lock:
+            return self._tenant(user).branches(timeline, first, last)
+
+    def ancestors(self, user: str | None, id: Id, limit: int) -> list[CheckpointRecord]:
+        with self._lock:
+            return list(islice(self._tenant(user).ancestors(id), limit))
 
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
         with self._lock:
@@ -401,6 +414,10 @@ class MemoryStore:
         with self._lock:
             return self._tenant(user).number
 
+    def last_purge(self, user: str | None) -> int:
+        with self._lock:
+            return self._tenant(user).last_purge
+
     def local(self, what: str) -> str | None:
         return None
 
@@ -442,6 +459,9 @@ class MemoryStore:
         return self._tenants.setdefault(user, Tenant())
 
 
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
 class _Decided(NamedTuple):
     """A batch that is as good as written, and the number of its user's commit before it."""
 
@@ -451,7 +471,16 @@ class _Decided(NamedTuple):
 
 
 def _is_asked_for(line: TimelineRecord, query: TimelineQuery) -> bool:
-    return query.deleted or not line.is_deleted
+    return (
+        (query.deleted or not line.is_deleted)
+        and line.name.startswith(query.prefix)
+        and any(_lower(query.text) in _lower(text) for text in (line.name, line.title))
+    )
+
+
+def _lower(text: str) -> str:
+    """As SQLite does it, for the letters of ASCII alone."""
+    return text.translate(_LOWER)
 
 
 def _matches(record: CheckpointRecord, query: Query) -> bool:

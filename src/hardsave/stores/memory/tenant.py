@@ -53,6 +53,7 @@ class Tenant:
         self.workspaces: dict[bytes, WorkspaceRecord] = {}
         self.ledger = MemoryLedger()
         self.number = 0  # of the last commit
+        self.last_purge = 0
         self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
 
     def apply(self, batch: Batch, number: int) -> int:
@@ -158,6 +159,8 @@ class Tenant:
         for stone in changes.tombstones:
             if stone.id not in self.checkpoints:
                 self.tombstones.setdefault(stone.id, stone)
+        if changes.purges:
+            self.last_purge = by
         if changes.forget_log:
             for entry in [e for e in self.log.values() if e.number <= changes.forget_log]:
                 del self.log[entry.id]
@@ -169,7 +172,26 @@ class Tenant:
         newest = next(self._shown(line), None)
         updated = max(line.created_at, 0 if newest is None else newest.created_at)
         head = None if line.head is None else self.checkpoints.get(line.head)
-        return TimelineRow(line, updated, newest, head)
+        saved = sum(1 for _ in self._shown(line))
+        return TimelineRow(line, updated, newest, head, saved)
+
+    def branches(self, timeline: str, first: int, last: int) -> list[CheckpointRecord]:
+        """What was saved on top of these, but for each one's successor."""
+        parents = {each.id: each for each in self.lines.get(timeline, ())}
+        found = [
+            record
+            for record in self.checkpoints.values()
+            if record.parent in parents and not record.is_hidden
+            if first <= parents[record.parent].seq <= last
+            if (record.timeline, record.seq) != (timeline, parents[record.parent].seq + 1)
+        ]
+        return sorted(found)
+
+    def ancestors(self, id: Id | None) -> Iterator[CheckpointRecord]:
+        """A checkpoint, its parent, and so on."""
+        while id is not None and (record := self.checkpoints.get(id)) is not None:
+            yield record
+            id = record.parent
 
     def workspace_of(self, row: TimelineRow) -> bytes | None:
         """The workspace that its newest files are of."""

@@ -72,6 +72,19 @@ _FIND_BRANCHES = f"""
 _CHANGE_SAVED = f"""
     UPDATE timelines SET saved = saved + ?, updated_at = ({_NEWEST.format("main")}) WHERE id = ?
 """
+STATS = """
+    WITH waiting (user, objects, object_bytes, pack_bytes) AS MATERIALIZED (
+        SELECT u.id, coalesce(sum(length(p.directory) / 24), 0), coalesce(sum(p.size), 0),
+               coalesce(sum(length(p.directory) + length(p.body)), 0)
+        FROM users AS u LEFT JOIN packs AS p
+            ON p.id > max(u.indexed, u.id << 40) AND p.id < (u.id + 1) << 40
+        GROUP BY u.id)
+    SELECT (SELECT count(*) FROM timelines WHERE user = ?1 AND NOT deleted),
+           (SELECT coalesce(sum(saved), 0) FROM timelines WHERE user = ?1),
+           u.objects + w.objects, u.object_bytes + w.object_bytes, u.pack_bytes + w.pack_bytes,
+           (SELECT sum(pack_bytes) FROM users) + (SELECT sum(pack_bytes) FROM waiting)
+    FROM users AS u JOIN waiting AS w ON w.user = u.id WHERE u.id = ?1
+"""
 _WRONG_USERS = f"""
     SELECT id FROM {{0}}.users WHERE (objects, object_bytes, pack_bytes) IS NOT ({_OF_PACKS})
 """

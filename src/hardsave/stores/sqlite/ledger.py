@@ -29,6 +29,7 @@ from hardsave.stores.sqlite.write.operations import note
 
 LEDGER_ITSELF = 0  # in the place of a task: the entry is about the ledger as a whole
 
+_PAST_ALL = (1 << 63) - 1  # above the place of every task
 COLUMNS = (
     "name, text, key, state, priority, created_at, epoch, generation, attempts, max_attempts, "
     "not_before, due, after, waits_for, owner, started_at, ended_at, done, total, error, result, "
@@ -122,8 +123,9 @@ JOURNAL = f"""
 
 def listing(query: TaskQuery) -> tuple[str, list[Any]]:
     """A page of tasks, as SQL and its values; the user comes first."""
-    conditions = ["user = ?1", "id > ?2"]
-    values: list[Any] = [query.after]
+    conditions = ["user = ?1", "id < ?2" if query.newest_first else "id > ?2"]
+    from_the_end = query.newest_first and not query.after
+    values: list[Any] = [_PAST_ALL if from_the_end else query.after]
     for column, value in (
         ("state = {}", query.state),
         ("owner = {}", query.owner),
@@ -133,7 +135,7 @@ def listing(query: TaskQuery) -> tuple[str, list[Any]]:
             conditions.append(column.format(f"?{len(values) + 1}"))
     values.append(query.limit)
     where = " AND ".join(conditions)
-    order = f"ORDER BY id LIMIT ?{len(values) + 1}"
+    order = f"ORDER BY id {'DESC ' * query.newest_first}LIMIT ?{len(values) + 1}"
     return f"SELECT {READ} FROM tasks WHERE {where} {order}", values  # noqa: S608
 
 

@@ -25,7 +25,7 @@ from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.stores.local.turns import file_turn
-from hardsave.stores.sqlite import ledger, packs
+from hardsave.stores.sqlite import counts, ledger, packs
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.stores.sqlite.connection import (
@@ -66,8 +66,12 @@ class SqliteStore(Queries):
         durability: Durability = "power",
         backup: bool = True,
         compress: Callable[[], bool] = packs.always,
+        read_only: bool = False,
     ) -> None:
+        """With `read_only` no file is made, locked or written, and one that is missing is
+        `NotFound`."""
         self.path = real_path(path)
+        self._only_reads = read_only
         self._compress = compress
         self._durability = durability
         self._has_backup = backup
@@ -101,6 +105,7 @@ class SqliteStore(Queries):
                 self._mark,
                 self._presence,
                 is_open_here=open_stores.has(self.path),
+                only_reads=self._only_reads,
             )
             self._read_only = prepared if isinstance(prepared, ReadOnlyFile) else None
             self._writer = self._begin_writing(prepared)
@@ -145,6 +150,7 @@ class SqliteStore(Queries):
     def _make_way(self, *, to_write: bool = False) -> None:
         """What was opened on a full disk is opened anew once that may help."""
         opened = self._read_only
+        to_write = to_write and not self._only_reads
         if opened is not None and (to_write or opened.has_moved()):
             self._gate.hold()
             try:
@@ -203,7 +209,7 @@ class SqliteStore(Queries):
         with self._reading() as connection:
             number = self._user(user, connection)
         try:
-            return backup_file.rescue(self.path, number, set(hashes))
+            return backup_file.rescue(self.path, number, set(hashes), only_reads=self._only_reads)
         except Corrupt:
             log(__name__).exception("the backup of %s cannot be read", self.path)
             return {}
@@ -323,10 +329,12 @@ class SqliteStore(Queries):
                 self._copier.trim()
 
     def local(self, what: str) -> str | None:
-        return f"{self.path}-{what}"
+        return None if self._only_reads else f"{self.path}-{what}"
 
     def once(self, name: str) -> contextlib.AbstractContextManager[Turn | None]:
         self._gate.check()
+        if self._only_reads:
+            return contextlib.nullcontext()
         return file_turn(f"{self.path}-{name}")
 
     is_shared = False
@@ -336,16 +344,8 @@ class SqliteStore(Queries):
         return "process" if lies_in_memory(self.path) else self._durability
 
     def stats(self, user: str | None) -> Stats:
-        sql = (
-            "SELECT (SELECT count(*) FROM timelines WHERE user = ?1 AND NOT deleted), "
-            "(SELECT count(*) FROM checkpoints WHERE user = ?1 AND hidden <= 0), "
-            "coalesce(sum(length(directory) / 24) FILTER (WHERE id >> 40 = ?1), 0), "
-            "coalesce(sum(length(directory) + length(body)) FILTER (WHERE id >> 40 = ?1), 0), "
-            "coalesce(sum(length(directory) + length(body)), 0), "
-            "coalesce(sum(size) FILTER (WHERE id >> 40 = ?1), 0) FROM packs"
-        )
-        found = self._row(sql, user) or (0, 0, 0, 0, 0, 0)
-        timelines, checkpoints, objects, own, every, object_bytes = found
+        found = self._row(counts.STATS, user) or (0, 0, 0, 0, 0, 0)
+        timelines, checkpoints, objects, object_bytes, own, every = found
         size, copied = (
             vacuum.file_bytes(self.path),
             vacuum.file_bytes(backup_file.path_of(self.path)),
@@ -402,15 +402,18 @@ class SqliteStore(Queries):
                     for row in connection.execute("PRAGMA integrity_check")
                     if row[0] != "ok"
                 ]
-                if faults:
+                if faults and not self._only_reads:
                     suspect(self.path)
                 faults += [
                     f"row {row[1]} of {row[0]} refers to a row of {row[2]} that is missing"
                     for row in connection.execute("PRAGMA foreign_key_check")
                 ]
-                return faults + index_faults(connection) + backup_faults(self.path)
+                return faults + index_faults(connection) + self._backup_faults()
         except Corrupt as error:
-            return [str(error), *backup_faults(self.path)]
+            return [str(error), *self._backup_faults()]
+
+    def _backup_faults(self) -> list[str]:
+        return backup_faults(self.path, only_reads=self._only_reads)
 
     def repair(self) -> Report:
         from hardsave.stores.sqlite.salvage.repair import repair  # only whoever needs it loads it
@@ -459,7 +462,7 @@ class SqliteStore(Queries):
         """Whoever opens the store next takes over, if it is damaged indeed."""
         if isinstance(error, apsw.Error):
             error = translated(error, self.path)
-        if isinstance(error, Corrupt):
+        if isinstance(error, Corrupt) and not self._only_reads:
             suspect(self.path)
 
     @contextlib.contextmanager
