@@ -271,6 +271,39 @@ def test_a_save_without_a_takeover_asks_for_no_epoch(store: Kept, work: Path) ->
     assert found.epoch == 0
 
 
+# Moves
+
+
+def test_workspaces_in_a_directory_that_was_moved_are_where_they_are_now(
+    store: Kept, work: Path
+) -> None:
+    (work / "inner").mkdir()
+    beside = work.with_name("work-2")
+    beside.mkdir()
+    with Vault(store) as vault:
+        saved = [vault.timeline("t").save_files(each) for each in (work, work / "inner", beside)]
+    new = work.rename(work.with_name("new"))
+    moves = [(str(work), str(new))]
+    with Vault(store, moves=moves) as vault:
+        for one, path in zip(saved, (new, new / "inner", beside), strict=True):
+            assert vault.workspace(path).last == one
+        before = rows(store)
+    with Vault(store, moves=moves):
+        assert rows(store) == before
+
+
+def test_captures_from_before_and_after_a_move_become_one_workspaces(
+    store: Kept, work: Path
+) -> None:
+    with Vault(store) as vault:
+        first = vault.timeline("t").save_files(work)
+        new = work.rename(work.with_name("new"))
+        second = vault.timeline("t").save_files(new)
+    with Vault(store, moves=[(str(work), str(new))]) as vault:
+        assert [each.id for each in vault.moments(new)] == [second.id, first.id]
+        assert len(rows(store)) == 1
+
+
 # Imports, and stores from before
 
 
