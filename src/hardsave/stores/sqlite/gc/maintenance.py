@@ -14,7 +14,8 @@ import apsw
 from hardsave.defaults import SPARE_BYTES
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.stores.base import Collected
-from hardsave.stores.sqlite.connection import free_bytes, wal_bytes
+from hardsave.stores.local.database import free_bytes
+from hardsave.stores.sqlite.connection import wal_bytes
 from hardsave.stores.sqlite.gc import rewrite_lock, vacuum
 from hardsave.stores.sqlite.open.read_only import is_for_want_of_room
 from hardsave.stores.sqlite.write import disk_reserve
@@ -96,7 +97,7 @@ class Maintenance:
                 self._give_back(exact=False)
                 self._access.trim_backup()
 
-    def compact(self) -> None:
+    def compact(self, refs: "Refs") -> None:
         from hardsave.stores.sqlite.gc.compact import compact
 
         with self._mutex:
@@ -105,7 +106,7 @@ class Maintenance:
                 for user, _ in self._users():
                     self._merge(user)
                     files = self._access._replace(apply=self._change)
-                    compact(files, user, compress=self._compress())
+                    compact(files, user, refs, compress=self._compress())
             finally:  # on a full disk, what was done gives room back
                 self._give_back(exact=False)
                 self._access.trim_backup()
