@@ -507,19 +507,19 @@ def taken_message(wanted: WorkspaceRecord, standing: WorkspaceRecord | None) -> 
     """What to say when a workspace is not at the epoch that a batch expects, or not alone."""
     shown = repr(os.fsdecode(wanted.path))
     if standing is None:
-        return f"the workspace {shown} was forgotten meanwhile: capture it again"
+        return f"the workspace {shown} was forgotten meanwhile: save it again"
     if standing.id != wanted.id:
-        return f"another workspace is at {shown} by now: capture it again"
+        return f"another workspace is at {shown} by now: save it again"
     if (standing.host, standing.path) == (wanted.host, wanted.path):
         return (
-            f"the workspace {shown} was taken over since this capture began (epoch "
-            f"{standing.epoch}): look what is there, then capture it again"
+            f"the workspace {shown} was taken over before this capture was saved (epoch "
+            f"{standing.epoch}): look what is there, then save it again"
         )
     place = repr(os.fsdecode(standing.path))
     owner = f"host {standing.host}" if standing.host else "no host"
     return (
-        f"the workspace {shown} was taken over since this capture began: it is {place} of {owner} "
-        "now; go on there, or save this directory anew as a workspace of its own"
+        f"the workspace {shown} was taken over before this capture was saved: it is {place} of "
+        f"{owner} now; go on there, or save this directory again, as a workspace of its own"
     )
 
 

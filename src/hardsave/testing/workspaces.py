@@ -81,7 +81,7 @@ class Workspaces:
         begun = capture(line, WorkspaceMove(0, HERE))
         taken = HERE._replace(host="host-b", epoch=1)
         note(store, "takeover", WorkspaceMove(0, taken))
-        with pytest.raises(WorkspaceTaken, match=r"taken over since this capture began.*host-b"):
+        with pytest.raises(WorkspaceTaken, match=r"taken over before.*host-b now"):
             store.commit(begun)
         assert store.checkpoint(None, begun.event.id) is None
         assert store.missing(None, begun.objects) == set(begun.objects)
