@@ -328,7 +328,7 @@ class Saving:
         summary: bytes | None,
     ) -> CheckpointRecord:
         """A checkpoint in its place."""
-        id, moment, name, kind, status, description, metadata, *_ = about
+        id, moment, name, kind, status, description, metadata, _ = about
         seq = 1 if base is None else base.last_seq + 1
         if status is None:
             status = self._status_of(parent)
