@@ -19,7 +19,7 @@ class Gone(Unavailable):
 
 @runtime_checkable
 class OnDisk(Protocol):
-    """Files of this host. Whatever else belongs to the store lies beside its main file, under
+    """Files of this host. All else that belongs to the store lies beside its main file, under
     names that begin with that file's and a dash."""
 
     @property
@@ -33,8 +33,8 @@ class OnDisk(Protocol):
         """Rewrite what is scattered so that it is small and quick to read."""
 
     def sync(self) -> None:
-        """Every commit that has returned survives a power loss from now on, whatever durability the
-        store was opened with: before something is destroyed whose only copy they hold."""
+        """Every commit that has returned survives a power loss from now on, with whichever durability
+        the store was opened: before something is destroyed whose only copy they hold."""
 
     def repair(self) -> Report:
         """Save what can be read, set the rest aside, and go on. No other process has it open."""
