@@ -34,8 +34,8 @@ class OnDisk(Protocol):
         tells what an object refers to."""
 
     def sync(self) -> None:
-        """Every commit that has returned survives a power loss from now on, with whichever durability
-        the store was opened: before something is destroyed whose only copy they hold."""
+        """Every commit that has returned survives a power loss from now on, also if the store was
+        opened with less: before something is destroyed whose only copy they hold."""
 
     def repair(self) -> Report:
         """Save what can be read, set the rest aside, and go on. No other process has it open."""
