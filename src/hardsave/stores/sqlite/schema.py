@@ -148,7 +148,6 @@ MIGRATIONS = (
     ALTER TABLE timelines ADD COLUMN updated_at INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE checkpoints ADD COLUMN branch INTEGER;
     CREATE INDEX checkpoints_branching ON checkpoints (user, parent) WHERE branch IS NOT NULL;
-    ALTER TABLE packs ADD COLUMN sealed BLOB;
     ALTER TABLE users ADD COLUMN purged INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE users ADD COLUMN objects INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE users ADD COLUMN object_bytes INTEGER NOT NULL DEFAULT 0;
