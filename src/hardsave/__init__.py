@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         StepUnknown,
         Unavailable,
         Unstorable,
+        WorkspaceTaken,
     )
     from hardsave.objects.diff import StatePath
     from hardsave.objects.redaction import Redaction, Rule
@@ -97,6 +98,7 @@ _HOMES = {
         "StepsChanged",
         "Unavailable",
         "Unstorable",
+        "WorkspaceTaken",
     ),
     "hardsave.objects.diff": ("StatePath",),
     "hardsave.objects.redaction": ("Redaction", "Rule"),
@@ -242,6 +244,7 @@ __all__ = [
     "Watching",
     "Workspace",
     "WorkspaceStatus",
+    "WorkspaceTaken",
     "aio",
     "checkpoint_id",
     "deadline",

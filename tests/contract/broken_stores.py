@@ -25,6 +25,7 @@ from hardsave.objects.records import (
     TaskRecord,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
 from hardsave.stores.base import (
     Batch,
@@ -639,6 +640,18 @@ class MovesOneAfterTheOther(MemoryStore):
         return super().commit(but(batch, changes=batch.changes._replace(moves=())))
 
 
+class PurgesForEverybody(MemoryStore):
+    def last_purge(self, user: str | None) -> int:
+        return max([0, *(super(type(self), self).last_purge(name) for name in self._tenants)])
+
+
+class TakesADropForAPurge(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        changes = batch.changes
+        purges = bool(changes.drop or changes.hide)
+        return super().commit(but(batch, changes=changes._replace(purges=purges)))
+
+
 class SavedLeavesOutWhatIsHidden(MemoryStore):
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
         return [row for row in super().saved(user, after, limit) if not row.is_hidden]
@@ -839,6 +852,46 @@ class MixesStepsIntoTheHistory(MemoryStore):
         found = super().entries(user, task, after, limit)
         steps = [] if task is None else self.journal(user, task, 1)
         return sorted([*found, *(step for step in steps if step.number > after)])[:limit]
+
+
+# Workspaces
+
+
+class KnowsNoEpochOfAWorkspace(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        standing = {
+            each.become.id: self.workspace(batch.user, each.become.id) for each in batch.workspaces
+        }
+        moves = [
+            each._replace(expect=None if found is None else found.epoch)
+            for each in batch.workspaces
+            for found in [standing[each.become.id]]
+        ]
+        return super().commit(but(batch, workspaces=moves))
+
+
+class LetsTwoWorkspacesShareAPath(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        others = [each for each in batch.workspaces if each.expect is None]
+        number = super().commit(
+            but(batch, workspaces=[each for each in batch.workspaces if each not in others])
+        )
+        for each in others:
+            self._tenants[batch.user].workspaces[each.become.id] = each.become
+        return number
+
+
+class FindsAPathOfAnyHost(MemoryStore):
+    def workspace_at(self, user: str | None, host: str, path: bytes) -> WorkspaceRecord | None:
+        found = self.workspaces(user, ("", b"", b""), 99)
+        return next((each for each in found if each.path == path), None)
+
+
+class TakesAWorkspaceOverByARefusedBatch(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        for each in batch.workspaces:
+            self._tenant(batch.user).workspaces[each.become.id] = each.become
+        return super().commit(batch)
 
 
 # Closing

@@ -181,6 +181,8 @@ MUST_FAIL = {
     "TestDoesNotLookForTheLatest": {"test_an_operation_may_insist_on_being_the_next"},
     "TestReplacesThePlaceToo": {"test_a_checkpoint_is_replaced_but_for_its_place"},
     "TestMovesOneAfterTheOther": {"test_one_timeline_that_moved_on_stops_all_the_others"},
+    "TestPurgesForEverybody": {"test_the_last_purge_is_the_last_commit_that_said_so"},
+    "TestTakesADropForAPurge": {"test_the_last_purge_is_the_last_commit_that_said_so"},
     "TestSavedLeavesOutWhatIsHidden": {
         "test_what_is_hidden_is_listed_to_whoever_asks_for_it",
     },
@@ -204,6 +206,15 @@ MUST_FAIL = {
     "TestCollectsBehindDamage": {"test_behind_what_is_missing_nothing_is_removed"},
     "TestRemembersWhatWasCollected": {"test_what_went_cannot_be_relied_on"},
     "TestStoresOnceForEver": {"test_what_went_can_be_stored_again"},
+    "TestKnowsNoEpochOfAWorkspace": {
+        "test_a_capture_that_began_before_a_takeover_is_refused_and_writes_nothing",
+        "test_a_workspace_that_was_forgotten_is_not_captured_as_it_was",
+    },
+    "TestLetsTwoWorkspacesShareAPath": {"test_a_host_has_one_workspace_at_a_path"},
+    "TestFindsAPathOfAnyHost": {"test_two_hosts_have_a_workspace_each_at_the_same_path"},
+    "TestTakesAWorkspaceOverByARefusedBatch": {
+        "test_a_refused_batch_leaves_its_workspace_as_it_was",
+    },
     "TestCanBeUsedAfterClosing": {"test_every_use_after_closing_is_misuse"},
     "TestShowsTheHeadTooEarly": {"test_a_reader_never_sees_half_a_batch"},
     "TestForgetsWhenClosed": {

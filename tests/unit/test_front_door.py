@@ -97,6 +97,7 @@ NAMES = [
     "Watching",
     "Workspace",
     "WorkspaceStatus",
+    "WorkspaceTaken",
     "aio",
     "checkpoint_id",
     "deadline",

@@ -65,7 +65,7 @@ def _newest(
             if record_of(one).workspace is None and is_without:
                 return one
             files = one.files
-            if files is not None and session.moved(files.workspace) == str(session.directory):
+            if files is not None and session.where(files) == str(session.directory):
                 return one
         if page.next is None:
             return None

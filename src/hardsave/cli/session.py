@@ -235,7 +235,7 @@ class Session:
             one.timeline,
             head.status,
             newest=0 if one.newest is None else record_of(one.newest).number,
-            workspace=None if files is None else self.moved(files.workspace),
+            workspace=None if files is None else self.where(files),
             head=head.id,
             head_number=record_of(head).number,
             title=self._title(one.timeline, one.title, is_deleted=one.is_deleted),
@@ -304,6 +304,11 @@ class Session:
         for each in self.newest_timelines(NEWEST):
             found.setdefault(each.head, []).append(each.name)
         return found
+
+    def where(self, files: "hardsave.Files") -> str:
+        """The directory of a checkpoint's files, to be told and compared: of another host with its
+        name before it, so that it is no directory of this one."""
+        return f"{files.host}:{files.workspace}" if files.host else self.moved(files.workspace)
 
     def moved(self, workspace: str) -> str:
         """Where a workspace is now, if this project was moved since it was saved."""

@@ -38,7 +38,7 @@ class CheckpointRecord(NamedTuple):
     metadata: bytes
     root: Hash  # of the state
     snapshot: Hash | None = None  # of the captured files, if it has any
-    workspace: bytes | None = None  # the directory that they are from
+    workspace: bytes | None = None  # the id of the workspace that they are from
     task: str | None = None  # whose attempt saved it, if one did
     generation: int = 0  # of that task
     attempt: int = 0  # which one of that generation, from 1
@@ -85,6 +85,15 @@ class LogRecord(NamedTuple):
     kind: str
     created_at: int
     data: bytes
+
+
+class WorkspaceRecord(NamedTuple):
+    """A directory of a host whose files are saved with checkpoints."""
+
+    id: bytes  # what checkpoints name; of one that is older than ids, the path that it had
+    host: str  # empty: no host has it, as after an import
+    path: bytes
+    epoch: int = 0  # rises whenever another host or attempt takes it over
 
 
 class TimelineRecord(NamedTuple):

@@ -14,7 +14,8 @@ folder to open the same store a second time; a store that is gone with its proce
 writing    all or nothing, repeats, numbers, what a batch may expect
 reading    every read, its order, its filters, its pages
 listing    timelines by their last update, counts, branches, ancestors
-users      nobody sees what is somebody else's
+workspaces which directory of which host files are of, and whose captures are refused
+users      what a user sees is its own
 threads    many writers at once
 attaching  labels and notes of checkpoints, timelines by the beginning of their names
 operating  hide, show, drop, replace, move several timelines, import
@@ -48,6 +49,7 @@ from hardsave.testing.threads import Threads
 from hardsave.testing.turns import Turns
 from hardsave.testing.users import Users
 from hardsave.testing.working import Working
+from hardsave.testing.workspaces import Workspaces
 from hardsave.testing.writing import Writing
 
 
@@ -60,6 +62,7 @@ class StoreContract(
     Collecting,
     Working,
     Queueing,
+    Workspaces,
     Users,
     Threads,
     Turns,

@@ -256,11 +256,6 @@ class Reading:
         assert store.captured(None, b"/w", third.number, 1) == [second]
         assert store.captured(None, b"/w/x", None, 10) == [elsewhere]
         assert store.captured(None, b"/", None, 10) == []
-        assert store.workspaces(None, b"", 10) == [b"/w", b"/w/x"]
-        assert store.workspaces(None, b"", 1) == [b"/w"]
-        assert store.workspaces(None, b"/w", 10) == [b"/w/x"]
-        assert store.workspaces("ada", b"", 10) == [b"/w"]
-        assert store.workspaces("bob", b"", 10) == []
         assert store.checkpoint(None, third.id) == third
 
     def test_deleted_checkpoints_of_a_workspace_are_found_too(self, store: Store) -> None:

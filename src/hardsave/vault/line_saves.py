@@ -119,7 +119,7 @@ class TimelineSaves:
         if own is None:
             return self._made(request, workspace)
         if own.made is not None and workspace is None:
-            return Checkpoint(own.made, self._context.objects, self._context.user)
+            return self._checkpoint(own.made)
         if own.made is not None:  # the state is there; the files may be newer
             return self._made(request._replace(form="carried", expect=ANY_HEAD), workspace)
         try:
@@ -166,7 +166,7 @@ class TimelineSaves:
         """Save a checkpoint once more, here: its state and files, and all that it says of itself
         but for what is given. With its notes, and without any new objects."""
         source = self._context.find(ref, self._name)
-        one = Checkpoint(source, self._context.objects, self._context.user)
+        one = self._checkpoint(source)
         said = (source.name, source.kind, source.status, source.description)
         metadata = one.metadata if metadata is None else metadata
         labels = one.labels if labels is None else labels
@@ -206,13 +206,18 @@ class TimelineSaves:
             record = self._saved(request, workspace)
             if request.form in ("whole", "parts"):
                 self._context.look(self._name)
-            checkpoint = Checkpoint(record, self._context.objects, self._context.user)
+            checkpoint = self._checkpoint(record)
             self._context.events.tell("checkpoint_saved", checkpoint)
         except BaseException:  # Ctrl-C may strike after the commit, as in one who is told of it
             with self._lock:
                 self._saving.doubt(request.about.id)
             raise
         return checkpoint
+
+    def _checkpoint(self, record: CheckpointRecord) -> Checkpoint:
+        """One that the caller has made: to see it is no look at the timeline."""
+        context = self._context
+        return Checkpoint(record, context.objects, context.user, context.places)
 
     def _saved(
         self, request: SaveRequest, workspace: "Directory | CapturedFiles | None"

@@ -152,7 +152,7 @@ def _move(place: Place, plan: RestorePlan, safety: _Safety) -> FilesMove:
     is_listed = request.like is None and only is not None
     made = {step.path for step in plan.files.steps if step.do == "mkdir"}
     return FilesMove(
-        place.root,
+        place.id,
         safety.record.id,
         request.target.id,
         request.paths,

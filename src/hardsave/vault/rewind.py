@@ -17,9 +17,10 @@ from hardsave.objects.records import (
     LogRecord,
     TaskRecord,
     TimelineRecord,
+    WorkspaceRecord,
 )
 from hardsave.record import Record
-from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
+from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, WorkspaceMove, position
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import fencing, operations, request_key, rollback
@@ -210,31 +211,38 @@ def _with_files(
 def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Place":
     """Where this timeline saves its files; if it never has, where the target's are from."""
     own = _saves_at(context, name)
-    workspace = own or target.workspace
-    if workspace is None:
+    id = own or target.workspace
+    if id is None:
         raise NotFound(
             f"checkpoint {to_text(target.id)} ({name}:{target.seq}) was saved without files; "
             "choose one that has a snapshot, or rewind the state alone"
         )
-    shown = os.fsdecode(workspace)
-    if not context.places.is_known(workspace):  # an import may name any directory it likes
+    places, workspace = context.places, context.places.known(id)
+    shown = os.fsdecode(workspace.path)
+    if workspace.host != places.host:  # an import may name any directory it likes
         raise Misuse(
-            f"the files are from {shown!r}, and this store has never saved there; name the "
-            "directory that they shall go to with workspace=, or rewind what='state' alone"
+            f"the files are from {shown!r}{_of_host(workspace)}, and this host has never saved "
+            "there; name the directory that they shall go to with workspace=, or rewind "
+            "what='state' alone"
         )
-    then = target.workspace
-    if then and then != workspace and target.timeline == name and os.path.isdir(then):
+    then = None if target.workspace in (None, id) else places.known(target.workspace)
+    if then and target.timeline == name and then.host == places.host and os.path.isdir(then.path):
         raise Misuse(
-            f"the files are from {os.fsdecode(then)!r}, and timeline {name!r} saves {shown!r} by "
-            "now; name the one that they shall go to with workspace=, or rewind what='state' alone"
+            f"the files are from {os.fsdecode(then.path)!r}, and timeline {name!r} saves {shown!r} "
+            "by now; name the one that they shall go to with workspace=, or rewind what='state' "
+            "alone"
         )
-    return context.places.still_at(
-        workspace, "name another with workspace=, or rewind what='state' alone"
+    return places.still_at(
+        workspace.path, "name another with workspace=, or rewind what='state' alone"
     )
 
 
+def _of_host(workspace: WorkspaceRecord) -> str:
+    return f" of host {workspace.host}" if workspace.host else ""
+
+
 def _saves_at(context: Context, name: str) -> bytes | None:
-    """The directory of its newest checkpoint with files. What it was only rewound to may be from
+    """The workspace of its newest checkpoint with files. What it was only rewound to may be from
     anywhere; it counts for a timeline that has saved none of its own."""
     head = context.history.head(name)
     past = () if head is None else chain([head], context.history.ancestors(head))
@@ -295,11 +303,11 @@ def fork(
     source: CheckpointRecord,
     name: str,
     id: Id | None = None,
-    workspace: bytes | None = None,
+    place: "Place | None" = None,
 ) -> TimelineRecord:
     """A timeline that starts at a checkpoint; one that was deleted may give its name.
 
-    With a `workspace`, where its files are by now, it begins with a checkpoint of them.
+    With a `place`, where its files are by now, it begins with a checkpoint of them.
     """
     standing = context.store.timeline(context.user, name)
     done = request_key.repeated(context, id, name, "fork")
@@ -313,8 +321,10 @@ def fork(
     last_seq = 0 if standing is None else standing.last_seq
     become = TimelineRecord(name, source.id, last_seq, moment, source.id)
     added: tuple[CheckpointRecord, ...] = ()
-    if workspace is not None:
-        added = (_first(source, become, context.new_id(), workspace),)
+    where: tuple[WorkspaceMove, ...] = ()
+    if place is not None:
+        added = (_first(source, become, context.new_id(), place.id),)
+        where = (context.places.begun(place),)
         become = become._replace(head=added[0].id, last_seq=added[0].seq)
     move = Move(standing, become)
     about = {"source": source.id, "from": source.timeline}
@@ -323,7 +333,8 @@ def fork(
     entry = LogRecord(0, id or context.new_id(), name, "fork", moment, data)
     changes = Changes(keeps=(source.id,), checkpoints=added)
     needed = source.roots if added else ()
-    fencing.commit(context, Batch(context.user, entry, move, requires=needed, changes=changes))
+    batch = Batch(context.user, entry, move, requires=needed, changes=changes, workspaces=where)
+    fencing.commit(context, batch)
     return become
 
 

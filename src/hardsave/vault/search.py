@@ -15,6 +15,7 @@ from hardsave.page import Page
 from hardsave.record import Record
 from hardsave.timeline import names
 from hardsave.tuples import NamedTuple
+from hardsave.vault import local_data
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.search_files import Change
@@ -92,6 +93,7 @@ def search(
     wanted = expression(text)
     _check_limit(limit)
     values = (wanted, _chosen(timelines), *_position(after), limit + 1)
+    local_data.drop_if_purged(context)
     return context.search_index().use(lambda index: _found(context, index, values, limit))
 
 
@@ -103,11 +105,6 @@ def _chosen(timelines: str | Iterable[str] | None) -> str | None:
     is_one = isinstance(given, str) or not isinstance(given, Iterable)
     chosen = [given] if is_one else list(given)
     return json.dumps([names.check_timeline(name) for name in chosen])
-
-
-def erase(context: Context) -> None:
-    """Remove this user's index, with every text in it. The next search makes it anew."""
-    context.search_index().erase()
 
 
 def _check_limit(limit: Any) -> None:

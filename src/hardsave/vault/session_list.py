@@ -46,10 +46,13 @@ def sessions(
     query = TimelineQuery(
         limit=limit + 1,  # one more, to know whether another page follows
         after=_place(after, listing),
-        workspace=None if workspace is None else _real(workspace),
         deleted=deleted,
     )
-    rows = context.store.recent_timelines(context.user, query)
+    rows: list[TimelineRow] = []
+    if workspace is None:
+        rows = context.store.recent_timelines(context.user, query)
+    elif (found := context.places.find(_real(workspace))) is not None:
+        rows = context.store.recent_timelines(context.user, query._replace(workspace=found.id))
     shown = rows[:limit]
     more = len(rows) > limit
     last = f"{shown[-1].updated_at}:{shown[-1].line.name}" if more else ""
@@ -64,9 +67,10 @@ def moments(
     check_limit(limit)
     root = _real(workspace)
     listing = f"moments {context.user!r} {root!r}"
-    rows = context.store.captured(
-        context.user, root, cursor(after, listing), limit + 1, hidden=False
-    )
+    before, found = cursor(after, listing), context.places.find(root)
+    if found is None:
+        return Page([], None)
+    rows = context.store.captured(context.user, found.id, before, limit + 1, hidden=False)
     following = cursor_of(listing, rows[limit - 1].number) if len(rows) > limit else None
     return Page([context.checkpoint(row) for row in rows[:limit]], following)
 
@@ -86,7 +90,7 @@ def _session(context: Context, row: TimelineRow) -> Session[Checkpoint]:
 
 
 def _real(workspace: Directory) -> bytes:
-    """As rows have it. It need not be there any more."""
+    """As the rows of workspaces have it. It need not be there any more."""
     return os.path.realpath(encoded(workspace, "the workspace"))
 
 

@@ -213,7 +213,7 @@ def _take(context: Context, entry: Entry, step: _Step) -> Operation:
     from hardsave.vault.restoring import attempt
     from hardsave.vault.settling import settled
 
-    place = context.places.still_at(entry.effects.files.workspace, f"then {step.kind} again")
+    place = context.places.still(entry.effects.files.workspace, f"then {step.kind} again")
     request = turned(context, entry, entry.effects.files, step.kind)
     with settled(context, place) as files:
         plan = plan_restore(context, place, request, files)

@@ -26,6 +26,7 @@ from hardsave.vault.files import (
 )
 from hardsave.vault.line import Timeline
 from hardsave.vault.place import Place
+from hardsave.vault.places import Shown
 from hardsave.vault.rewind import Rewind
 from hardsave.vault.settling import settled
 from hardsave.workspace.git.uncommitted import dirty
@@ -121,7 +122,7 @@ class Workspace:
             taken = files.take()
             if not taken.objects:
                 files.done()  # it is what was saved last: the next look may build on this one
-            now = Files(taken.address, taken.workspace, fetch, taken.objects)
+            now = Files(taken.address, Shown(self._place.root), fetch, taken.objects)
             diff = difference(last.files, now)
             return WorkspaceStatus(last, diff, now.not_captured, now.git, now.id, now.ignored)
 
@@ -191,7 +192,7 @@ class Workspace:
         if standing is not None and not standing.is_deleted:
             raise Conflict(f"timeline {name!r} exists already; choose another name")
         copying.fill(
-            context, source, path, lambda id, root: rewind.fork(context, source, name, id, root)
+            context, source, path, lambda id, place: rewind.fork(context, source, name, id, place)
         )
         line = Timeline(context, name, context.store.timeline(context.user, name))
         context.events.tell("forked", line)
@@ -209,7 +210,7 @@ class Workspace:
     def _last(self) -> CheckpointRecord | None:
         before: int | None = None
         context = self._context
-        while rows := context.store.captured(context.user, self._place.root, before, 10):
+        while rows := context.store.captured(context.user, self._place.id, before, 10):
             for row in rows:
                 if not row.is_hidden:
                     return row

@@ -11,7 +11,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Misuse
-from hardsave.stores.base import Changes, TimelineQuery
+from hardsave.stores.base import Changes, TimelineQuery, TimelineRow
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.sqlite import SqliteStore, counts, ledger, packs, schema
 from hardsave.stores.sqlite.connection import connect
@@ -31,7 +31,7 @@ def kept(store: SqliteStore) -> tuple[int, int, int]:
     with store._reading() as connection:
         sql = "SELECT objects, object_bytes, pack_bytes FROM users WHERE id = 0"
         row: Any = connection.execute(sql).fetchone()
-        return tuple(row)  # type: ignore[return-value] # three integers
+        return tuple(row)
 
 
 def test_counts_of_packs_follow_merging_compacting_and_collecting(store: SqliteStore) -> None:
@@ -71,25 +71,33 @@ def test_counts_of_other_users_are_their_own(store: SqliteStore) -> None:
         "UPDATE timelines SET updated_at = 7",
         "UPDATE users SET objects = objects - 1",
         "UPDATE users SET pack_bytes = 0",
+        "UPDATE timelines SET moved = 0",
+        "UPDATE checkpoints SET branch = NULL",
     ],
 )
 def test_a_count_that_is_wrong_is_found_and_repaired(tmp_path: Path, fault: str) -> None:
     path = tmp_path / "store.db"
     with contextlib.closing(SqliteStore(path, backup=False)) as store:
-        Line(store).save()
+        line = Line(store)
+        first = line.save()
+        line.save()
+        line.commit(line.moved("back", head=first.id))
+        line.save()
+        line.commit(line.moved("back again", head=first.id))
         store.compact()
-        right = kept(store), store.recent_timelines(None, TimelineQuery(9))
+        right = kept(store)[0], _listed(store), store.children(None, first.id)
     with contextlib.closing(connect(str(path), "power", create=False)) as direct:
         direct.execute(fault)
     with contextlib.closing(SqliteStore(path, backup=False)) as store:
-        assert [line for line in store.verify() if "counts kept" in line]
+        assert re.search("counts kept|not found by its parent", "".join(store.verify()))
         store.repair()
     with contextlib.closing(SqliteStore(path, backup=False)) as store:
         assert store.verify() == []
-        assert (kept(store)[0], store.recent_timelines(None, TimelineQuery(9))) == (
-            right[0][0],
-            right[1],
-        )
+        assert (kept(store)[0], _listed(store), store.children(None, first.id)) == right
+
+
+def _listed(store: SqliteStore) -> list[TimelineRow]:
+    return store.recent_timelines(None, TimelineQuery(9))
 
 
 def test_a_store_that_is_put_together_from_its_backup_has_them(tmp_path: Path) -> None:

@@ -283,7 +283,12 @@ def _after_a_move(
     session: Session, options: RewindOptions, line: Timeline, target: Checkpoint
 ) -> RewindOptions:
     """Files of a project that was moved come back where it is now."""
-    if options.into is not None or options.what == "state" or target.files is None:
+    if (
+        options.into is not None
+        or options.what == "state"
+        or target.files is None
+        or target.files.host
+    ):
         return options
     then = target.files.workspace
     now = session.moved(then)

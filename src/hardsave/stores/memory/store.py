@@ -21,6 +21,7 @@ from hardsave.objects.records import (
     TaskRecord,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
 from hardsave.stores.base import (
     NESTED,
@@ -247,11 +248,23 @@ class MemoryStore:
             ]
         return sorted(found, reverse=True)[:limit]
 
-    def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
+    def workspace(self, user: str | None, id: bytes) -> WorkspaceRecord | None:
         with self._lock:
-            records = list(self._tenant(user).checkpoints.values())
-        found = {record.workspace for record in records if record.workspace is not None}
-        return sorted(path for path in found if path > after)[:limit]
+            return self._tenant(user).workspaces.get(id)
+
+    def workspace_at(self, user: str | None, host: str, path: bytes) -> WorkspaceRecord | None:
+        with self._lock:
+            records = sorted(self._tenant(user).workspaces.values())
+        return next((each for each in records if each[1:3] == (host, path)), None)
+
+    def workspaces(
+        self, user: str | None, after: tuple[str, bytes, bytes], limit: int
+    ) -> list[WorkspaceRecord]:
+        with self._lock:
+            records = list(self._tenant(user).workspaces.values())
+        placed = sorted((each.host.encode(), each.path, each.id, each) for each in records)
+        start = (after[0].encode(), *after[1:])
+        return [record for *place, record in placed if tuple(place) > start][:limit]
 
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         with self._lock:
@@ -400,6 +413,10 @@ class MemoryStore:
     def latest_number(self, user: str | None) -> int:
         with self._lock:
             return self._tenant(user).number
+
+    def last_purge(self, user: str | None) -> int:
+        with self._lock:
+            return self._tenant(user).last_purge
 
     def local(self, what: str) -> str | None:
         return None

@@ -15,6 +15,7 @@ from hardsave.objects.records import (
     Note,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
 from hardsave.stores.base import (
     FILES_WITHIN,
@@ -24,6 +25,8 @@ from hardsave.stores.base import (
     Move,
     ObjectsGone,
     TimelineRow,
+    WorkspaceMove,
+    check_workspace,
     conflict_message,
     position,
 )
@@ -47,8 +50,10 @@ class Tenant:
         self.labels: dict[Id, Labels] = {}
         self.notes: dict[Id, dict[str, bytes]] = {}
         self.log: dict[Id, LogRecord] = {}
+        self.workspaces: dict[bytes, WorkspaceRecord] = {}
         self.ledger = MemoryLedger()
         self.number = 0  # of the last commit
+        self.last_purge = 0
         self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
 
     def apply(self, batch: Batch, number: int) -> int:
@@ -57,6 +62,8 @@ class Tenant:
             self.objects.setdefault(address, data)
         for move in moves_of(batch):
             self.timelines[move.become.name] = self._moved(move)
+        for one in batch.workspaces:
+            self.workspaces[one.become.id] = one.become
         number = self.ledger.apply(batch.work, number)
         for record in batch.changes.checkpoints:
             number += 1
@@ -152,9 +159,13 @@ class Tenant:
         for stone in changes.tombstones:
             if stone.id not in self.checkpoints:
                 self.tombstones.setdefault(stone.id, stone)
+        if changes.purges:
+            self.last_purge = by
         if changes.forget_log:
             for entry in [e for e in self.log.values() if e.number <= changes.forget_log]:
                 del self.log[entry.id]
+        for id in changes.forget_workspaces:
+            self.workspaces.pop(id, None)
 
     def row(self, line: TimelineRecord) -> TimelineRow:
         """A timeline as a list has it."""
@@ -183,7 +194,7 @@ class Tenant:
             id = record.parent
 
     def workspace_of(self, row: TimelineRow) -> bytes | None:
-        """The directory that its newest files are of."""
+        """The workspace that its newest files are of."""
         some = islice(self._shown(row.line), FILES_WITHIN)
         found = next((each.workspace for each in some if each.workspace is not None), None)
         return row.head.workspace if found is None and row.head is not None else found
@@ -207,6 +218,7 @@ class Tenant:
         if changes.latest is not None and newest is not None and newest.number > changes.latest:
             raise Conflict("another operation has been logged meanwhile")
         self._check_moves(moves_of(batch), changes.drop)
+        self._check_workspaces(batch.workspaces)
         for id in changes.keeps:
             if id not in self.checkpoints:
                 raise CheckpointGone(f"checkpoint {id.hex()} was dropped meanwhile")
@@ -225,6 +237,14 @@ class Tenant:
         for name, head in heads.items():
             if head in drop:
                 raise Conflict(f"checkpoint {head!r} is the head of timeline {name!r} by now")
+
+    def _check_workspaces(self, moves: Sequence[WorkspaceMove]) -> None:
+        found = dict(self.workspaces) if moves else {}
+        for move in moves:
+            become = move.become
+            there = (each for each in found.values() if each[1:3] == become[1:3])
+            check_workspace(move, found.get(become.id), next(there, None))
+            found[become.id] = become
 
     def collect(self, refs: Callable[[bytes], Collection[Hash]]) -> list[bytes]:
         """Take away what no checkpoint leads to, and return it."""

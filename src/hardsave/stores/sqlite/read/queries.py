@@ -15,10 +15,11 @@ from hardsave.objects.records import (
     TaskRecord,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
 from hardsave.stores.base import FILES_WITHIN, Query, TimelineQuery, TimelineRow
 from hardsave.stores.ledger import TaskQuery
-from hardsave.stores.sqlite import attached, ledger
+from hardsave.stores.sqlite import attached, ledger, workspaces
 from hardsave.stores.sqlite.schema import LAST_NUMBER
 
 _CHECKPOINT = """
@@ -108,16 +109,6 @@ _ANCESTORS = f"""
     SELECT {_COLUMNS.format("c")} FROM up CROSS JOIN checkpoints AS c ON c.number = up.number
     ORDER BY up.steps
 """  # noqa: S608 # put together from constants only
-# From one path to the next by the index: there may be a hundred thousand captures of each.
-_WORKSPACES = """
-    WITH RECURSIVE found (path) AS (
-        SELECT min(workspace) FROM checkpoints WHERE user = ?1 AND workspace > ?2
-        UNION ALL
-        SELECT (SELECT min(workspace) FROM checkpoints WHERE user = ?1 AND workspace > path)
-        FROM found WHERE path IS NOT NULL
-    )
-    SELECT path FROM found WHERE path IS NOT NULL LIMIT ?3
-"""
 _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
 _TASK = f"SELECT {ledger.READ} FROM tasks"  # noqa: S608 # put together from constants only
 _OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until, clock FROM owners"
@@ -260,8 +251,19 @@ class Queries:
         rows = self._rows(sql, user, workspace, before, hidden, limit)
         return [CheckpointRecord._make(row) for row in rows]
 
-    def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
-        return [path for (path,) in self._rows(_WORKSPACES, user, after, limit)]
+    def workspace(self, user: str | None, id: bytes) -> WorkspaceRecord | None:
+        row = self._row(workspaces.BY_ID, user, id)
+        return None if row is None else WorkspaceRecord._make(row)
+
+    def workspace_at(self, user: str | None, host: str, path: bytes) -> WorkspaceRecord | None:
+        row = self._row(workspaces.AT, user, host, path)
+        return None if row is None else WorkspaceRecord._make(row)
+
+    def workspaces(
+        self, user: str | None, after: tuple[str, bytes, bytes], limit: int
+    ) -> list[WorkspaceRecord]:
+        rows = self._rows(workspaces.AFTER, user, *after, limit)
+        return [WorkspaceRecord._make(row) for row in rows]
 
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         row = self._row(f"{_TOMBSTONE} WHERE s.user = ? AND s.id = ?", user, id)
@@ -296,6 +298,10 @@ class Queries:
     def latest_number(self, user: str | None) -> int:
         """Of all users: one sequence numbers the commits of all of them."""
         row = self._row(f"{LAST_NUMBER.format('main')} WHERE ?1 IS NOT NULL", user)
+        return 0 if row is None else int(row[0])
+
+    def last_purge(self, user: str | None) -> int:
+        row = self._row("SELECT purged FROM users WHERE id = ?", user)
         return 0 if row is None else int(row[0])
 
     # Of the ledger
