@@ -137,6 +137,7 @@ _ADDED = {  # by each migration: tables, then columns, with the indexes that are
         (
             *("timelines.saved", "timelines.updated_at", "timelines.moved", "checkpoints.branch"),
             *("users.purged", "users.objects", "users.object_bytes", "users.pack_bytes"),
+            "users.compacted",
             "owners.clock",
         ),
         ("checkpoints_branching",),
