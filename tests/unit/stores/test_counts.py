@@ -11,6 +11,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Misuse
+from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Changes, TimelineQuery, TimelineRow
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.sqlite import SqliteStore, counts, ledger, packs, schema
@@ -27,6 +28,10 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     store.close()
 
 
+def _no_refs(data: bytes) -> tuple[Hash, ...]:
+    return ()
+
+
 def kept(store: SqliteStore) -> tuple[int, int, int]:
     with store._reading() as connection:
         sql = "SELECT objects, object_bytes, pack_bytes FROM users WHERE id = 0"
@@ -40,12 +45,12 @@ def test_counts_of_packs_follow_merging_compacting_and_collecting(store: SqliteS
     assert kept(store) == (0, 0, 0)  # none of them is merged yet
     before = store.stats(None)
     assert before.objects == 120
-    store.compact()
+    store.compact(_no_refs)
     assert kept(store)[:2] == (120, before.object_bytes)
     line.save_tree(some_objects("one more", 20))
     assert store.stats(None).objects == 140  # with those that wait
     operate(store, "drop", Changes(drop=[record.id for record in saved[:3]]))
-    store.collect(lambda data: (), exact=True)
+    store.collect(_no_refs, exact=True)
     left = store.stats(None)
     assert left.objects == 4  # of each tree nothing but its root was referred to
     assert left.object_bytes == kept(store)[1] > 0
@@ -56,7 +61,7 @@ def test_counts_of_other_users_are_their_own(store: SqliteStore) -> None:
     ours, theirs = Line(store), Line(store, user="ada")
     ours.save()
     theirs.save_tree(some_objects("hers", 50))
-    store.compact()
+    store.compact(_no_refs)
     mine, hers = store.stats(None), store.stats("ada")
     assert (mine.objects, hers.objects) == (1, 50)
     assert 0 < mine.own_bytes < hers.own_bytes
@@ -84,7 +89,7 @@ def test_a_count_that_is_wrong_is_found_and_repaired(tmp_path: Path, fault: str)
         line.commit(line.moved("back", head=first.id))
         line.save()
         line.commit(line.moved("back again", head=first.id))
-        store.compact()
+        store.compact(_no_refs)
         right = kept(store)[0], _listed(store), store.children(None, first.id)
     with contextlib.closing(connect(str(path), "power", create=False)) as direct:
         direct.execute(fault)
@@ -194,8 +199,8 @@ def test_an_encrypted_pack_is_refused_and_not_taken_for_damaged(tmp_path: Path) 
     with contextlib.closing(SqliteStore(path, backup=False)) as store:
         for call in (
             lambda: store.read(None, [saved.root]),
-            lambda: store.collect(lambda data: ()),
-            store.compact,
+            lambda: store.collect(_no_refs),
+            lambda: store.compact(_no_refs),
             store.repair,
         ):
             with pytest.raises(Misuse, match=r"key '6b6579' by algorithm 7.*upgrade Hardsave"):
