@@ -112,9 +112,9 @@ class Session:
     @property
     def store_path(self) -> Path | None:
         """Its main file; None if it is none."""
-        from hardsave.stores.registry import sqlite_path
+        from hardsave.stores import registry
 
-        return Path(sqlite_path(self.url)) if self.url.startswith("sqlite:") else None
+        return Path(registry.file_path(self.url)) if registry.is_file(self.url) else None
 
     @cached_property
     def vault(self) -> hardsave.Vault:

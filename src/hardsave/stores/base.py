@@ -143,8 +143,8 @@ class Batch(NamedTuple):
     `event` is the checkpoint saved, or the entry of log or ledger for what was done; its id is
     the id of the batch. `move` holds if head and last number of its timeline are as expected.
     `labels` take the place of those that these checkpoints had. `notes` are added to these
-    checkpoints; one that has the key of an earlier one takes its place. Both may speak of
-    checkpoints that the batch adds; what names none is left out.
+    checkpoints; one that has the key of an earlier one takes its place, and removes it if its data
+    are empty. Both may speak of checkpoints that the batch adds; what names none is left out.
     """
 
     user: str | None

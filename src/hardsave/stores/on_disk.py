@@ -7,8 +7,14 @@ nothing to sync. Callers ask here, so that such a store need not pretend.
 from collections.abc import Callable, Collection
 from typing import Protocol, runtime_checkable
 
+from hardsave.errors import Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Report, Store
+
+
+class Gone(Unavailable):
+    """A file that is open is not where it belongs. A process that opens the store again finds
+    another, or what there is to make one from."""
 
 
 @runtime_checkable

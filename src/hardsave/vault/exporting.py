@@ -6,6 +6,7 @@ nothing. Where none can be had, because the disk is full, they may: then it says
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 
 from hardsave.errors import Conflict, Corrupt, Unavailable
 from hardsave.logs import log
@@ -26,6 +27,7 @@ _TABLES = """
 _MOST_AHEAD = 16  # objects read at once: each may bring a pack of 256 KiB along
 _AHEAD_BYTES = 4 * 1024 * 1024
 _IN_MIND = 10_000
+_TOGETHER = 100  # checkpoints whose notes are read at once
 
 
 def write(
@@ -46,9 +48,27 @@ def write(
                 written.add(1, len(data))
         for line in chosen.timelines():
             frames.add(Section.TIMELINES, archive.from_timeline(line))
-        for piece in chosen.past():
-            frames.add(Section.HISTORY, piece.data)
+        for data in _history(context, chosen.past()):
+            frames.add(Section.HISTORY, data)
         return counts, frames.finish()
+
+
+def _history(context: Context, pieces: Iterable[Piece]) -> Iterator[bytes]:
+    """The records of checkpoints and tombstones, with labels and notes of those that have any."""
+    for some in _several(pieces):
+        ids = [piece.id for piece in some]
+        labels = context.store.labels(context.user, ids)
+        notes = context.store.notes(context.user, ids)
+        for id, data, *_ in some:
+            has_some = id in labels or id in notes
+            beside = (labels.get(id, ()), notes.get(id, ()))
+            yield archive.with_attached(data, *beside) if has_some else data
+
+
+def _several(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    every = iter(pieces)
+    while some := list(islice(every, _TOGETHER)):
+        yield some
 
 
 @contextlib.contextmanager

@@ -119,7 +119,7 @@ def repair_store(url: str | None = None) -> Report:
 
     url = _own_url() if url is None else url
     found = registry.repair_store(url)
-    more = set_aside_damaged(os.path.realpath(registry.sqlite_path(url)))
+    more = set_aside_damaged(os.path.realpath(registry.file_path(url)))
     return found.replace(faults=(*found.faults, *more)) if more else found
 
 
@@ -157,9 +157,9 @@ def _store(
 def _keep_out_of_git(url: str) -> None:
     """Have git ignore a store that was named, if it lies in a work tree. A project's own lies
     outside of it, and is not looked for: a home directory may be a repository, too."""
-    if not url.startswith("sqlite:"):
+    if not registry.is_file(url):
         return
-    path = os.path.realpath(registry.sqlite_path(url))
+    path = os.path.realpath(registry.file_path(url))
     if _is_in_work_tree(os.path.dirname(path)):
         from pathlib import Path
 

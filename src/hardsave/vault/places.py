@@ -222,7 +222,9 @@ class Places:
         if not main.startswith(inside):
             return ()
         name = main[len(inside) :]
-        return (name + b"\0", name + b"-", name + b".damaged-")
+        from hardsave.stores import store_files  # few stores lie in a workspace
+
+        return store_files.beginnings(name)
 
 
 def taken_by(record: WorkspaceRecord, host: str, path: bytes) -> WorkspaceRecord:

@@ -92,9 +92,9 @@ def _elsewhere(environment: Mapping[str, str], directory: Path) -> str | None:
     fork = None if named is not None else _fork_around(environment, directory)
     if fork is None or fork.store is None:
         return named
-    from hardsave.stores.registry import sqlite_path
+    from hardsave.stores.registry import file_path
 
-    if not is_there(Path(sqlite_path(fork.store))):
+    if not is_there(Path(file_path(fork.store))):
         record = config.folder_of(environment, Path(fork.root), sys.platform) / RECORD
         raise NotFound(
             f"{fork.root} was forked from a project whose store was {fork.store}, and that is not "

@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from hardsave.stores.sqlite.connection import translated
+from hardsave.stores.local.database import translated
 
 _CACHE_KIB = 16 * 1024
 _WHERE = "a temporary file (TMPDIR says where)"

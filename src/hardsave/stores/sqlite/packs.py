@@ -66,7 +66,7 @@ def pack_densely(objects: Iterable[tuple[Hash, bytes]]) -> Pack:
     plain = _put_in_order(batch)
     if plain.size < COMPRESSED_FROM:
         return plain
-    from hardsave.stores.sqlite.compression import compress_densely
+    from hardsave.stores.compression import compress_densely
 
     frame = compress_densely(plain.body, _addresses(plain.directory))
     return plain._replace(body=_DENSE + frame) if len(frame) + 1 < plain.size else plain
@@ -83,7 +83,7 @@ def is_dense(made: Pack) -> bool:
 def _packed(batch: list[tuple[Hash, bytes]], compresses: Callable[[], bool]) -> Pack:
     size = sum([len(data) for _, data in batch])
     if size >= COMPRESSED_FROM and compresses():
-        from hardsave.stores.sqlite.compression import compress  # small packs go without
+        from hardsave.stores.compression import compress  # small packs go without
 
         frame = compress([data for _, data in batch])
         if len(frame) < size:
@@ -111,7 +111,7 @@ def unpack(directory: bytes, body: bytes, size: int) -> dict[Hash, bytes]:
 
 
 def _decompressed(directory: bytes, body: bytes, size: int) -> bytes:
-    from hardsave.stores.sqlite.compression import decompress
+    from hardsave.stores.compression import decompress
 
     if body.startswith(_SEALED):
         raise Misuse(_sealed(body))

@@ -15,16 +15,15 @@ from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.stores.base import Durability
+from hardsave.stores.local.database import OPEN_AGAIN, in_our_words
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.backup import backup_file
 from hardsave.stores.sqlite.connection import (
-    OPEN_AGAIN,
     PAGE_BYTES,
     check_pages_are_checked,
     check_wal,
     connect,
-    in_our_words,
     look,
     refuse_place,
     refuse_second_name,

@@ -19,8 +19,9 @@ import apsw
 
 from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, Unavailable
+from hardsave.stores.local.database import in_our_words
 from hardsave.stores.sqlite import schema
-from hardsave.stores.sqlite.connection import PAGE_BYTES, in_our_words
+from hardsave.stores.sqlite.connection import PAGE_BYTES
 from hardsave.stores.sqlite.open.commit_mark import CommitMark
 from hardsave.stores.sqlite.salvage.wal_reader import with_checksum
 from hardsave.tuples import NamedTuple

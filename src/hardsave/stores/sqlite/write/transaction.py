@@ -27,8 +27,8 @@ from hardsave.stores.base import (
     conflict_message,
 )
 from hardsave.stores.ledger import NO_WORK
+from hardsave.stores.local.database import translated
 from hardsave.stores.sqlite import attached, counts, ledger, packs, schema, workspaces
-from hardsave.stores.sqlite.connection import translated
 from hardsave.stores.sqlite.read.object_index import ObjectIndex, bounds
 from hardsave.stores.sqlite.write import needs, operations, pins, timeline_rows
 from hardsave.stores.sqlite.write.pins import Pin
