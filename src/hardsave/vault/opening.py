@@ -47,8 +47,8 @@ def open_vault(
     there is read either way. `strict=True` lets saves raise that an agent loop makes by itself and
     that fail: by default they are logged, counted and told as the event `save_failed`, and the
     agent goes on. A save that a program asks for raises in any case. None: as the settings say.
-    `read_only=True` makes, writes and locks no file: a store that is not there is `NotFound`, every
-    write is `Unavailable`. What others commit meanwhile is seen, once they pause for a moment.
+    `read_only=True` makes and writes no file: a store that is not there is `NotFound`, every write
+    is `Unavailable`. What other processes commit meanwhile is seen.
     """
     names.check_user(user)
     check_cap(max_value_bytes)

@@ -102,6 +102,14 @@ def is_failing(error: Exception) -> bool:
     return isinstance(error, apsw.IOError | apsw.CantOpenError) and not _is_damage(error)
 
 
+def may_be_passing(error: Corrupt) -> bool:
+    """Whether the disk may have failed to answer once: SQLite calls that malformed, too. A page
+    with a wrong checksum it calls otherwise, and that stays wrong."""
+    cause = error.__cause__
+    code = getattr(cause, "extendedresult", 0)
+    return isinstance(cause, apsw.CorruptError) or code == apsw.SQLITE_IOERR_CORRUPTFS
+
+
 def _is_damage(error: apsw.Error) -> bool:
     """A bad checksum, or a WAL that ends before a frame that it should have."""
     code = getattr(error, "extendedresult", 0)
