@@ -308,17 +308,7 @@ class Session:
     def where(self, files: "hardsave.Files") -> str:
         """The directory of a checkpoint's files, to be told and compared: of another host with its
         name before it, so that it is no directory of this one."""
-        return f"{files.host}:{files.workspace}" if files.host else self.moved(files.workspace)
-
-    def moved(self, workspace: str) -> str:
-        """Where a workspace is now, if this project was moved since it was saved."""
-        known = None if self.settings.store else self._project
-        return workspace if known is None else projects.former_path(known, workspace)
-
-    @cached_property
-    def _project(self) -> projects.Project | None:
-        path = self.store_path
-        return None if path is None else projects.read(path.parent)
+        return f"{files.host}:{files.workspace}" if files.host else files.workspace
 
     @cached_property
     def directory(self) -> Path:

@@ -19,7 +19,7 @@ class Gone(Unavailable):
 
 @runtime_checkable
 class OnDisk(Protocol):
-    """Files of this host. Whatever else belongs to the store lies beside its main file, under
+    """Files of this host. All else that belongs to the store lies beside its main file, under
     names that begin with that file's and a dash."""
 
     @property
@@ -34,8 +34,8 @@ class OnDisk(Protocol):
         tells what an object refers to."""
 
     def sync(self) -> None:
-        """Every commit that has returned survives a power loss from now on, whatever durability the
-        store was opened with: before something is destroyed whose only copy they hold."""
+        """Every commit that has returned survives a power loss from now on, also if the store was
+        opened with less: before something is destroyed whose only copy they hold."""
 
     def repair(self) -> Report:
         """Save what can be read, set the rest aside, and go on. No other process has it open."""

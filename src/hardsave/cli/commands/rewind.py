@@ -279,23 +279,6 @@ def _options(
     return RewindOptions(what=what, scope=scope, paths=paths or None, **more)
 
 
-def _after_a_move(
-    session: Session, options: RewindOptions, line: Timeline, target: Checkpoint
-) -> RewindOptions:
-    """Files of a project that was moved come back where it is now."""
-    if (
-        options.into is not None
-        or options.what == "state"
-        or target.files is None
-        or target.files.host
-    ):
-        return options
-    then = target.files.workspace
-    now = session.moved(then)
-    own = session.workspace_of(line.name, now)
-    return options._replace(into=now) if then != now == own else options
-
-
 def _with_relative_paths(
     session: Session, options: RewindOptions, line: Timeline, target: Checkpoint
 ) -> RewindOptions:
@@ -390,8 +373,7 @@ def _where(
         options = options._replace(what="files")
         return line, _with_relative_paths(session, options, line, target)
     line = session.line if options.this_timeline else _timeline_of(session, target)
-    moved = _after_a_move(session, options, line, target)
-    return line, _with_relative_paths(session, moved, line, target)
+    return line, _with_relative_paths(session, options, line, target)
 
 
 def _is_elsewhere(session: Session, options: RewindOptions) -> bool:

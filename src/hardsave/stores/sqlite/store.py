@@ -355,7 +355,7 @@ class SqliteStore(Queries):
     is_shared = False
 
     def durability(self) -> Survives:
-        """A file system in memory keeps nothing through a power loss, whatever is synced to it."""
+        """A file system in memory keeps nothing through a power loss, even what is synced to it."""
         return "process" if lies_in_memory(self.path) else self._durability
 
     def stats(self, user: str | None) -> Stats:

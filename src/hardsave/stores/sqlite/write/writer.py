@@ -349,4 +349,4 @@ class Refusing(Writer):
         raise self._file.refusal()
 
     def close(self) -> None:
-        pass
+        self._file.close()
