@@ -112,15 +112,10 @@ def test_packs_are_few_enough_and_those_of_several_timelines_small(
     assert list(chain(*made)) == [address for _, address in placed]
     assert len(made) <= most
     timeline_of = {address: timeline for timeline, address in placed}
-    if len(made) < most:
-        for batch in made:
-            ends = [
-                at
-                for at, pair in enumerate(pairwise(batch))
-                if len({*map(timeline_of.get, pair)}) > 1
-            ]
-            if ends:  # where a timeline begins, little was in the pack
-                before = batch[: ends[-1] + 2]
+    for batch in cut(placed, objects, len(placed)):  # as many as it takes
+        for at, (one, other) in enumerate(pairwise(batch)):
+            if timeline_of[one] != timeline_of[other]:  # little was in the pack
+                before = batch[: at + 2]
                 assert sum(len(objects[address]) for address in before) <= MIXED_BYTES
 
 
