@@ -583,10 +583,10 @@ def test_a_save_during_an_export_is_left_out(file: Path, monkeypatch: Any) -> No
     fill(source, "main", 3)
     walked = exporting.Walk.objects
 
-    def slowly(walk: exporting.Walk, piece: Piece) -> Iterator[bytes]:
+    def slowly(walk: exporting.Walk, pieces: Iterator[Piece]) -> Iterator[bytes]:
         fill(source, "main", 1)
         fill(source, "other", 1)
-        return walked(walk, piece)
+        return walked(walk, pieces)
 
     monkeypatch.setattr(exporting.Walk, "objects", slowly)
     assert carried(source, target, file) == Imported(("main",), 3, 0, 0, {})
@@ -596,14 +596,14 @@ def dropped_meanwhile(source: Vault, monkeypatch: Any) -> None:
     """Retention and gc run to their end once an export has begun."""
     walked = exporting.Walk.objects
 
-    def dropping(walk: exporting.Walk, piece: Piece) -> Iterator[bytes]:
+    def dropping(walk: exporting.Walk, pieces: Iterator[Piece]) -> Iterator[bytes]:
         monkeypatch.undo()
         newest = Policy(max_per_timeline=1, undo_window=timedelta(0))
         assert source.retention.apply(source.retention.plan(newest)).dropped == 5
         source.delete("main:6")
         source.retention.apply(source.retention.plan(newest))
         source.store.gc()
-        return walked(walk, piece)
+        return walked(walk, pieces)
 
     monkeypatch.setattr(exporting.Walk, "objects", dropping)
 
