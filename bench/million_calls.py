@@ -140,8 +140,7 @@ def export(url: str) -> tuple[float, int]:
 
 def retention(url: str) -> tuple[float, int]:
     with hardsave.open(url) as vault:
-        policy = hardsave.Policy(max_per_timeline=2)
-        return _once(lambda: vault.retention.plan(policy).considered)
+        return _once(lambda: vault.retention.plan().considered)
 
 
 def search(url: str) -> tuple[float, int]:
