@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from hardsave.vault.events import SaveFailed
     from hardsave.vault.files import File, Files, GitState, LeftOut
     from hardsave.vault.follow import Event, Following
+    from hardsave.vault.graph import GraphNode
     from hardsave.vault.guard import Guard
     from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.jobs.spec import JobResumption, JobSpec
@@ -129,6 +130,7 @@ _HOMES = {
     "hardsave.vault.events": ("SaveFailed",),
     "hardsave.vault.files": ("File", "Files", "GitState", "LeftOut"),
     "hardsave.vault.follow": ("Event", "Following"),
+    "hardsave.vault.graph": ("GraphNode",),
     "hardsave.vault.guard": ("Guard",),
     "hardsave.vault.jobs.ledger": ("Jobs",),
     "hardsave.vault.jobs.spec": ("JobResumption", "JobSpec"),
@@ -184,6 +186,7 @@ __all__ = [
     "GitChanges",
     "GitCommit",
     "GitState",
+    "GraphNode",
     "Guard",
     "HardsaveError",
     "Hit",

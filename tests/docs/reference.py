@@ -72,6 +72,7 @@ PARTS = (
             ("vault/line", "Timeline"),
             ("vault/guard", "Guard"),
             ("timeline/summary", "TimelineSummary"),
+            ("vault/graph", "GraphNode"),
             ("vault/session_list", "Session"),
         ),
     ),

@@ -37,6 +37,7 @@ NAMES = [
     "GitChanges",
     "GitCommit",
     "GitState",
+    "GraphNode",
     "Guard",
     "HardsaveError",
     "Hit",

@@ -11,6 +11,7 @@ from hardsave.vault.save_request import Expected
 
 if TYPE_CHECKING:
     from hardsave.vault.follow import Event
+    from hardsave.vault.graph import GraphNode
     from hardsave.vault.search import Hit
     from hardsave.vault.session_list import Session
 
@@ -130,6 +131,14 @@ def awaited_session(
     newest = None if one.newest is None else Checkpoint(one.newest, pool)
     head = None if one.head is None else Checkpoint(one.head, pool)
     return cast("Session[Checkpoint]", one.replace(newest=newest, head=head))
+
+
+def awaited_node(
+    node: "GraphNode[sync_checkpoint.Checkpoint]", pool: Pool
+) -> "GraphNode[Checkpoint]":
+    branches = tuple(Checkpoint(each, pool) for each in node.branches)
+    found = node.replace(checkpoint=Checkpoint(node.checkpoint, pool), branches=branches)
+    return cast("GraphNode[Checkpoint]", found)
 
 
 def awaited_event(event: "Event[sync_checkpoint.Checkpoint]", pool: Pool) -> "Event[Checkpoint]":

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from hardsave.aio.checkpoint import Checkpoint, Ref, blocking, plain
+from hardsave.aio.checkpoint import Checkpoint, Ref, awaited_node, blocking, plain
 from hardsave.aio.guard import Guard
 from hardsave.aio.pool import Pool
 from hardsave.page import Page
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.captured import CapturedFiles
     from hardsave.vault.choosing import Scope
+    from hardsave.vault.graph import GraphNode
 
 T = TypeVar("T")
 
@@ -237,6 +238,12 @@ class Timeline:
         line = Timeline(made, self._pool)
         await self._pool.tell("forked", line)
         return line
+
+    async def graph(
+        self, *, limit: int = 1_000, after: str | None = None
+    ) -> "Page[GraphNode[Checkpoint]]":
+        found = await self._pool.run(self._sync.graph, limit=limit, after=after)
+        return Page([awaited_node(each, self._pool) for each in found], found.next)
 
     async def ancestors(self, ref: Ref = "@") -> AsyncIterator[Checkpoint]:
         for found in await self._pool.run(lambda: list(self._sync.ancestors(plain(ref)))):

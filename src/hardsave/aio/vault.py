@@ -109,12 +109,22 @@ class Vault:
         self,
         *,
         workspace: "str | os.PathLike[str] | None" = None,
+        text: str = "",
+        prefix: str = "",
+        status: str | None = None,
         limit: int = 50,
         after: str | None = None,
         deleted: bool = False,
     ) -> "Page[Session[Checkpoint]]":
         found = await self._pool.run(
-            self._sync.sessions, workspace=workspace, limit=limit, after=after, deleted=deleted
+            self._sync.sessions,
+            workspace=workspace,
+            text=text,
+            prefix=prefix,
+            status=status,
+            limit=limit,
+            after=after,
+            deleted=deleted,
         )
         return Page([awaited_session(each, self._pool) for each in found], found.next)
 

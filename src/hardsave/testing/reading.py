@@ -24,6 +24,7 @@ from hardsave.testing.batches import (
     an_object,
     but,
     operate,
+    refs_of,
     some_objects,
     walk,
 )
@@ -96,7 +97,7 @@ class Reading:
         for count, part in enumerate(store.scan(None)):
             found |= part
             if count == 1:
-                on_disk.compact(store)
+                on_disk.compact(store, refs_of)
                 store.commit(Batch(None, an_entry("new"), objects=some_objects("new", 3)))
         assert found.items() >= saved.items()
 

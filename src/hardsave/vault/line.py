@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.choosing import Scope
+    from hardsave.vault.graph import GraphNode
     from hardsave.vault.guard import Guard
     from hardsave.vault.rewind import Rewind
     from hardsave.vault.rewind_request import What
@@ -144,6 +145,16 @@ class Timeline(TimelineSaves):
 
         self._context.look(self._name)
         return summarise(self._context.history.line(self._name))
+
+    def graph(
+        self, *, limit: int = 1_000, after: str | None = None
+    ) -> "Page[GraphNode[Checkpoint]]":
+        """A page of its checkpoints, newest first, each with what was saved on top of it besides
+        the next one, and whether the head stands on it. `after` is the `next` of the page
+        before."""
+        from hardsave.vault.graph import graph  # few programs draw it
+
+        return graph(self._context, self._name, limit, after)
 
     def ancestors(self, ref: Ref = "@") -> Iterator[Checkpoint]:
         """The path to the root: parents, nearest first, across forks."""

@@ -204,19 +204,28 @@ class Vault:
         self,
         *,
         workspace: "str | os.PathLike[str] | None" = None,
+        text: str = "",
+        prefix: str = "",
+        status: str | None = None,
         limit: int = 50,
         after: str | None = None,
         deleted: bool = False,
     ) -> "Page[Session[Checkpoint]]":
-        """Timelines with their titles, newest checkpoints and heads, the last updated first.
+        """Timelines with their titles, newest checkpoints, heads and counts, the last updated
+        first.
 
         With a `workspace` only those whose newest files are of this directory: of their newest
-        twenty checkpoints the first that has files, or else the head. `deleted` ones come along if
-        they are asked for. `after` is the `next` of the page before.
+        twenty checkpoints the first that has files, or else the head. `text` is looked for in names
+        and titles, `prefix` is how names begin, `status` that of the newest checkpoint. `deleted`
+        ones come along if they are asked for. `after` is the `next` of the page before.
         """
-        from hardsave.vault.session_list import sessions  # few programs list what they did
+        from hardsave.vault.session_list import (  # few programs list what they did
+            Narrowed,
+            sessions,
+        )
 
-        return sessions(self._context, workspace, limit, after, deleted=deleted)
+        narrowed = Narrowed(text, prefix, status, deleted)
+        return sessions(self._context, workspace, limit, after, narrowed)
 
     def moments(
         self, workspace: "str | os.PathLike[str]", *, limit: int = 50, after: str | None = None

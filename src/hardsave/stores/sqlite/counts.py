@@ -4,7 +4,8 @@
   operation by what it has hidden, shown, added and dropped (see `write.operations`).
 - `users.objects`, `object_bytes` and `pack_bytes`: of the packs up to `indexed`, those that were
   merged. Triggers keep them, whichever part of the store rewrites or removes packs. The packs above
-  `indexed` are few, and counted when a caller asks. A pack is never inserted at or below `indexed`.
+  `indexed` are few, and counted when a caller asks. Only compaction inserts packs at or below
+  `indexed`, and counts them.
 - `checkpoints.branch`: whether the parent is another than the checkpoint right before it.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 
 import apsw
 
-OF_THIS_FILE = ("objects", "object_bytes", "pack_bytes")
+OF_THIS_FILE = ("objects", "object_bytes", "pack_bytes", "compacted")
 """Columns of `users` that speak of this file's packs, and are not copied."""
 
 KEEP_PACK_COUNTS = """
@@ -58,6 +59,13 @@ _NEWEST = """
 _PREDECESSOR = (
     "SELECT p.id FROM checkpoints AS p WHERE p.timeline = c.timeline AND p.seq = c.seq - 1"
 )
+_ADD_PACKS = """
+    UPDATE users SET (objects, object_bytes, pack_bytes) = (
+        SELECT users.objects + sum(length(directory) / 24), users.object_bytes + sum(size),
+               users.pack_bytes + sum(length(directory) + length(body))
+        FROM packs WHERE packs.id BETWEEN ?2 AND ?3)
+    WHERE id = ?1
+"""
 _COUNT_PACKS = f"""
     UPDATE users SET (objects, object_bytes, pack_bytes) = ({_OF_PACKS.format("main")})
 """
@@ -97,6 +105,11 @@ _WRONG_TIMELINES = f"""
 def count_packs(connection: apsw.Connection) -> None:
     """Of a file that was written without these counts."""
     connection.execute(_COUNT_PACKS)
+
+
+def add_packs(connection: apsw.Connection, user: int, first: int, last: int) -> None:
+    """Packs between two ids were inserted among those that are indexed."""
+    connection.execute(_ADD_PACKS, (user, first, last))
 
 
 def count_checkpoints(connection: apsw.Connection) -> None:

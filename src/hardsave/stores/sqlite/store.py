@@ -220,13 +220,23 @@ class SqliteStore(Queries):
 
     def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
         """A pack at a time, each in a transaction of its own: a long one would let the WAL grow.
-        Whatever moves objects puts them under a higher id, so none passes unseen."""
-        found: Scanned | None = Scanned(0, {})
-        while found is not None:
-            with self._reading() as connection:
-                found = next_pack(connection, self._user(user, connection), found.pack)
-            if found is not None:
-                yield found.objects
+        Merging puts objects under a higher id, so none passes unseen. Compaction does not: what it
+        has put in order meanwhile is read once more."""
+        upto, seen = bounds(self._user(user))[1], self._compacted(user)
+        while upto:
+            found: Scanned | None = Scanned(0, {})
+            while found is not None and found.pack < upto:
+                with self._reading() as connection:
+                    found = next_pack(connection, self._user(user, connection), found.pack)
+                if found is not None:
+                    yield found.objects
+            before, seen = seen, self._compacted(user)
+            upto = seen if seen > before else 0
+
+    def _compacted(self, user: str | None) -> int:
+        """Up to which pack a user's objects are in order by timeline."""
+        found = self._row("SELECT compacted FROM users WHERE id = ?", user)
+        return 0 if found is None else int(found[0])
 
     def put_notes(
         self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
@@ -301,8 +311,8 @@ class SqliteStore(Queries):
     ) -> Collected:
         return self._housekeeper.collect(refs, exact=exact)
 
-    def compact(self) -> None:
-        self._housekeeper.compact()
+    def compact(self, refs: Callable[[bytes], Collection[Hash]]) -> None:
+        self._housekeeper.compact(refs)
 
     def _forget_pins(self, connection: apsw.Connection) -> None:
         """Of processes that are gone. Runs as a change, that is under the writer's lock."""
