@@ -292,7 +292,7 @@ def _after_a_move(
         return options
     then = target.files.workspace
     now = session.moved(then)
-    own = session.workspace_of(line.name, now)
+    own = session.timelines.workspace_of(line.name, now)
     return options._replace(into=now) if then != now == own else options
 
 
@@ -306,7 +306,7 @@ def _with_relative_paths(
     """
     if options.paths is None:
         return options
-    own = session.workspace_of(line.name)
+    own = session.timelines.workspace_of(line.name)
     if own is None:
         own = str(session.directory) if target.files is None else target.files.workspace
     roots = [own] if options.into is None else [os.path.realpath(options.into), own]
@@ -409,7 +409,7 @@ def _timeline_there(session: Session, directory: str) -> Timeline:
     """The timeline that saves what is in another directory before files go there: that of the
     directory, or a new one. On the timeline of this directory, that checkpoint would make it one of
     the other directory."""
-    there = [each for each in session.timeline_states if each.workspace == directory]
+    there = [each for each in session.timelines.saved if each.workspace == directory]
     if there:
         return session.vault.timeline(max(there, key=lambda each: each.touched).name)
     taken = {line.name for line in session.vault.timelines()}
