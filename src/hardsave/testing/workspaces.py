@@ -6,7 +6,8 @@ import pytest
 
 from hardsave.errors import Conflict, WorkspaceTaken
 from hardsave.objects.records import CheckpointRecord, WorkspaceRecord
-from hardsave.stores.base import NO_HOST, Batch, Changes, Store, WorkspaceMove
+from hardsave.stores.base import Batch, Changes, Store
+from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
 from hardsave.testing.batches import Line, an_entry, an_object, but, operate
 
 FIRST = ("", b"", b"")

@@ -23,7 +23,8 @@ from hardsave.objects.records import (
     Tombstone,
     WorkspaceRecord,
 )
-from hardsave.stores.base import NO_HOST, Batch, Changes, Move, Query, WorkspaceMove
+from hardsave.stores.base import Batch, Changes, Move, Query
+from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import archive, operations, placing

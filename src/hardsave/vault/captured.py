@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from hardsave.errors import Conflict, Misuse
-from hardsave.stores.base import WorkspaceMove
+from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Place

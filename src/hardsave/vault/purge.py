@@ -41,7 +41,8 @@ from hardsave.objects.records import (
 )
 from hardsave.objects.rewriting import Rewriting
 from hardsave.record import Record
-from hardsave.stores.base import NO_HOST, Batch, Changes, Move, WorkspaceMove
+from hardsave.stores.base import Batch, Changes, Move
+from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
 from hardsave.timeline import step_summary
 from hardsave.timeline.step_summary import TITLE, without_text
 from hardsave.vault import attached, fencing, local_data, operations, purge_tasks, remains

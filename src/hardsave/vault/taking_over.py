@@ -8,7 +8,8 @@ captured stays as it is: checkpoints name the workspace by its id.
 from collections.abc import Iterator, Sequence
 
 from hardsave.objects.records import CheckpointRecord, LogRecord, WorkspaceRecord
-from hardsave.stores.base import NO_CHANGES, NO_HOST, Batch, Changes, WorkspaceMove
+from hardsave.stores.base import NO_CHANGES, Batch, Changes
+from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
 from hardsave.vault import fencing
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place

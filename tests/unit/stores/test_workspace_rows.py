@@ -4,10 +4,10 @@ from pathlib import Path
 
 import hardsave
 from hardsave.objects.records import WorkspaceRecord
-from hardsave.stores.base import WorkspaceMove
 from hardsave.stores.host.identity import host_id
 from hardsave.stores.sqlite import SqliteStore, schema
 from hardsave.stores.sqlite.connection import connect
+from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.testing.batches import Line
 from hardsave.testing.workspaces import FIRST, HERE, capture, note
 from tests.unit.stores import ruins

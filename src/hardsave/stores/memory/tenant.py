@@ -25,12 +25,11 @@ from hardsave.stores.base import (
     Move,
     ObjectsGone,
     TimelineRow,
-    WorkspaceMove,
-    check_workspace,
     conflict_message,
     position,
 )
 from hardsave.stores.memory.ledger import MemoryLedger
+from hardsave.stores.workspaces import WorkspaceMove, check_workspace
 
 
 class Tenant:
