@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.stores.base import Batch, ObjectsGone, WorkspaceMove
+from hardsave.stores.base import Batch, ObjectsGone
+from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.testing.batches import an_entry
 from hardsave.vault.checkpoint import record_of
 

@@ -289,7 +289,7 @@ def _with_relative_paths(
     """
     if options.paths is None:
         return options
-    own = session.workspace_of(line.name)
+    own = session.timelines.workspace_of(line.name)
     if own is None:
         own = str(session.directory) if target.files is None else target.files.workspace
     roots = [own] if options.into is None else [os.path.realpath(options.into), own]
@@ -391,7 +391,7 @@ def _timeline_there(session: Session, directory: str) -> Timeline:
     """The timeline that saves what is in another directory before files go there: that of the
     directory, or a new one. On the timeline of this directory, that checkpoint would make it one of
     the other directory."""
-    there = [each for each in session.timeline_states if each.workspace == directory]
+    there = [each for each in session.timelines.saved if each.workspace == directory]
     if there:
         return session.vault.timeline(max(there, key=lambda each: each.touched).name)
     taken = {line.name for line in session.vault.timelines()}
