@@ -84,16 +84,21 @@ class Reader:
         """The open edges above the items, lowest first: counts and addresses."""
         address = stored.edge
         while address is not None:
-            found = envelope.unseal(self.fetch([address])[address])
-            if found.kind != envelope.EDGE:
-                raise Corrupt(f"object {address.hex()} is not an edge; run verify")
-            try:
-                higher, counts = self.codec.decode(found.payload)
-                refs = found.refs[:-1] if higher else found.refs
-                address = found.refs[-1] if higher else None
-            except (TypeError, ValueError, IndexError) as error:
-                raise Corrupt("an edge of a stored sequence is malformed; run verify") from error
-            yield _numbers(counts, refs), list(refs)
+            counts, refs, address = self.edge(address)
+            yield counts, refs
+
+    def edge(self, address: Hash) -> tuple[list[int], list[Hash], Hash | None]:
+        """One open edge: counts and addresses, and where the next higher one is."""
+        found = envelope.unseal(self.fetch([address])[address])
+        if found.kind != envelope.EDGE:
+            raise Corrupt(f"object {address.hex()} is not an edge; run verify")
+        try:
+            higher, counts = self.codec.decode(found.payload)
+            refs = found.refs[:-1] if higher else found.refs
+            above = found.refs[-1] if higher else None
+        except (TypeError, ValueError, IndexError) as error:
+            raise Corrupt("an edge of a stored sequence is malformed; run verify") from error
+        return _numbers(counts, refs), list(refs), above
 
     def children(self, address: Hash, data: bytes) -> tuple[list[int], tuple[Hash, ...]]:
         """What a node stands for: counts and addresses of the level below."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-VERSION = 2
+VERSION = 3
 LOCK_SECONDS = 60.0
 
 _SCHEMA = f"""
@@ -45,11 +45,10 @@ _SCHEMA = f"""
         timeline   INTEGER NOT NULL,
         root       BLOB NOT NULL
     );
-    CREATE TABLE seen (                          -- objects that a timeline's checkpoints hold
-        timeline   INTEGER NOT NULL,
-        object     BLOB NOT NULL,
-        PRIMARY KEY (timeline, object)
-    ) WITHOUT ROWID;
+    CREATE TABLE tails (                         -- what a timeline had lately: see search_tail
+        timeline   INTEGER PRIMARY KEY,
+        known      BLOB NOT NULL
+    );
     CREATE TABLE texts (                         -- every text once
         id         INTEGER PRIMARY KEY,
         digest     BLOB NOT NULL UNIQUE,

@@ -1,0 +1,71 @@
+"""What a timeline had lately: so that a checkpoint's texts are put into the index once, when they
+are new, and what it shares with the one before it is passed over.
+
+Kept are the first bytes of hashes: of the objects that the last checkpoints consist of, as far up
+as they change, and of the texts that stand inside of those. They are few, and what was forgotten
+is only looked into once more. What begins like another by chance, which takes four billion of
+them, would not be found.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import apsw
+
+KEY_BYTES = 8
+MOST_KEYS = 512
+
+Key = bytes
+
+
+class Tail:
+    """Of one timeline. `is_new` is asked about everything that a checkpoint leads to, from the
+    outside in."""
+
+    def __init__(self, known: bytes) -> None:
+        self._known = dict.fromkeys(_keys(known))
+        self._met: dict[Key, None] = {}
+
+    def is_new(self, hash: bytes) -> bool:
+        """Whether neither the last checkpoints had it, nor this one until now."""
+        key = hash[:KEY_BYTES]
+        if key in self._met:
+            return False
+        self._met[key] = None
+        return key not in self._known
+
+    def end_checkpoint(self) -> None:
+        """What it had, and as much as there is room for of what those before it had."""
+        if len(self._met) < MOST_KEYS:
+            self._met.update(self._known)
+        self._known, self._met = self._met, {}
+
+    def packed(self) -> bytes:
+        return b"".join(self._known)[: MOST_KEYS * KEY_BYTES]
+
+
+def _keys(known: bytes) -> Iterator[Key]:
+    for at in range(0, len(known), KEY_BYTES):
+        yield known[at : at + KEY_BYTES]
+
+
+class Tails:
+    """Of the timelines that one transaction takes checkpoints of."""
+
+    def __init__(self, index: "apsw.Connection") -> None:
+        self._index = index
+        self._tails: dict[int, Tail] = {}
+
+    def of(self, timeline: int) -> Tail:
+        tail = self._tails.get(timeline)
+        if tail is None:
+            sql = "SELECT known FROM tails WHERE timeline = ?"
+            known: bytes | None = self._index.execute(sql, (timeline,)).get
+            self._tails[timeline] = tail = Tail(known or b"")
+        return tail
+
+    def write(self) -> None:
+        rows = [(timeline, tail.packed()) for timeline, tail in sorted(self._tails.items())]
+        self._index.executemany("REPLACE INTO tails VALUES (?, ?)", rows)
+        self._tails.clear()
