@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 VERSION = 3
 LOCK_SECONDS = 60.0
+_CACHE_KIB = 64 * 1024  # texts come by their hashes: pages all over the file
 
 _SCHEMA = f"""
     CREATE TABLE progress (
@@ -280,6 +281,7 @@ def _prepare(connection: "apsw.Connection", checksum_bytes: int) -> None:
             connection.pragma("user_version", VERSION)
     connection.pragma("synchronous", 1)
     connection.pragma("mmap_size", 0)
+    connection.pragma("cache_size", -_CACHE_KIB)
     found = connection.pragma("user_version")
     if found != VERSION or connection.reserve_bytes(None, -1) != checksum_bytes:
         raise Outdated(f"it is of version {found}, and this is {VERSION}")

@@ -21,15 +21,13 @@ from hardsave.objects.types import Types
 from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.search_files import changed_files
-from hardsave.vault.search_index import packed
-from hardsave.vault.search_tail import Tail, Tails
-from hardsave.vault.search_words import readable
+from hardsave.vault.search_rows import Rows
+from hardsave.vault.search_tail import Tail
 
 if TYPE_CHECKING:
     import apsw
 
 BATCH = 64  # objects read at once: each may bring its pack along
-_SHORT = 64  # characters of a text that is likely to come again
 
 _log = log(__name__)
 _PLAIN = Codec(Types())
@@ -52,10 +50,7 @@ class Intake:
     def __init__(self, context: Context, index: "apsw.Connection") -> None:
         self._context = context
         self._objects = context.objects
-        self._index = index
-        self._ids: dict[str, int] = {}  # of timelines
-        self._short: dict[str, int] = {}  # ids of texts met lately
-        self._tails = Tails(index)
+        self._rows = Rows(index)
         self._codec = context.objects.verbatim.codec
         self._near: Mapping[Hash, bytes] = {}
         self._reader = Reader(self._codec, self._fetch)
@@ -63,13 +58,12 @@ class Intake:
         self._timeline = self._number = 0
 
     def end(self) -> None:
-        self._tails.write()
+        self._rows.write()
 
     def take_in(self, record: CheckpointRecord) -> None:
-        self._timeline, self._number = self.timeline(record.timeline), record.number
-        self._tail = self._tails.of(self._timeline)
-        row = (record.number, record.id, self._timeline, record.root)
-        self._index.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", row)
+        self._timeline, self._number = self._rows.timeline(record.timeline), record.number
+        self._tail = self._rows.tail(self._timeline)
+        self._rows.add_checkpoint(record, self._timeline)
         self._place("timeline", "", record.timeline)
         self._place("name", "", record.name or "")
         self._place("status", "", record.status)
@@ -86,47 +80,19 @@ class Intake:
     def take_in_files(self, record: CheckpointRecord) -> None:
         """Put the paths that a checkpoint added, changed or removed."""
         for path, change in changed_files(self._context, record):
-            timeline = self.timeline(record.timeline)
-            text = self.put(timeline, "file", "", path, record.number)
-            row = (text, timeline, record.number, change)
-            self._index.execute("INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?)", row)
+            timeline = self._rows.timeline(record.timeline)
+            self._rows.add_change(timeline, path, record.number, change)
 
-    def timeline(self, name: str) -> int:
-        """The number of a timeline in the index."""
-        known = self._ids.get(name)
-        if known is None:
-            self._index.execute("INSERT OR IGNORE INTO timelines (name) VALUES (?)", (name,))
-            sql = "SELECT id FROM timelines WHERE name = ?"
-            self._ids[name] = known = int(self._index.execute(sql, (name,)).get)
-        return known
-
-    def put(self, timeline: int, field: str, path: str, text: str, number: int) -> int:
-        """Remember where a text was first seen; index it if it was never seen at all. Its id."""
-        id = self._short.get(text)
-        if id is None:
-            id = self._text(text)
-            if len(text) <= _SHORT:
-                self._short[text] = id
-        place = (id, timeline, field, readable(path), number)
-        self._index.execute("INSERT OR IGNORE INTO places VALUES (?, ?, ?, ?, ?)", place)
-        return id
-
-    def _text(self, text: str) -> int:
-        run = self._index.execute
-        key = digest(text.encode("utf-8", "surrogatepass"))
-        id: int | None = run("SELECT id FROM texts WHERE digest = ?", (key,)).get
-        if id is None:
-            run("INSERT INTO texts (digest, size, body) VALUES (?, ?, ?)", (key, *packed(text)))
-            id = self._index.last_insert_rowid()
-            run("INSERT INTO words (rowid, text) VALUES (?, ?)", (id, readable(text)))
-        return id
+    def take_in_name(self, timeline: str, number: int) -> None:
+        """Put the name of a timeline on which nothing was saved yet."""
+        self._rows.add_place(self._rows.timeline(timeline), "timeline", "", timeline, number)
 
     def _place(self, field: str, path: str, text: str) -> None:
         """Put a text of the checkpoint, unless it stood there before."""
         if text:
             key = f"{field}\0{path}\0{text}".encode("utf-8", "surrogatepass")
             if self._tail.is_new(digest(key)):
-                self.put(self._timeline, field, path, text, self._number)
+                self._rows.add_place(self._timeline, field, path, text, self._number)
 
     def _new(self, spots: Iterable[_Spot]) -> list[_Spot]:
         return [spot for spot in spots if self._tail.is_new(spot.address)]

@@ -8,10 +8,6 @@ them, would not be found.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import apsw
 
 KEY_BYTES = 8
 MOST_KEYS = 512
@@ -48,24 +44,3 @@ class Tail:
 def _keys(known: bytes) -> Iterator[Key]:
     for at in range(0, len(known), KEY_BYTES):
         yield known[at : at + KEY_BYTES]
-
-
-class Tails:
-    """Of the timelines that one transaction takes checkpoints of."""
-
-    def __init__(self, index: "apsw.Connection") -> None:
-        self._index = index
-        self._tails: dict[int, Tail] = {}
-
-    def of(self, timeline: int) -> Tail:
-        tail = self._tails.get(timeline)
-        if tail is None:
-            sql = "SELECT known FROM tails WHERE timeline = ?"
-            known: bytes | None = self._index.execute(sql, (timeline,)).get
-            self._tails[timeline] = tail = Tail(known or b"")
-        return tail
-
-    def write(self) -> None:
-        rows = [(timeline, tail.packed()) for timeline, tail in sorted(self._tails.items())]
-        self._index.executemany("REPLACE INTO tails VALUES (?, ?)", rows)
-        self._tails.clear()

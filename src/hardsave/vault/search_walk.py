@@ -140,6 +140,7 @@ def _compare_files_again(context: Context, index: "apsw.Connection", upto: int) 
         for record in page:
             if not record.is_hidden:
                 intake.take_in_files(record)
+    intake.end()
 
 
 def _forget_texts(index: "apsw.Connection") -> None:
@@ -213,14 +214,14 @@ def _name_forks(context: Context, index: "apsw.Connection") -> None:
         "AND timeline NOT IN (SELECT timeline FROM checkpoints)"
     )
     gone = index.changes()
+    intake = Intake(context, index)
     for line in context.history.timelines():
         if line.last_seq or line.head is None:
             continue
         record = context.store.checkpoint(context.user, line.head)
         if record is not None:
-            intake = Intake(context, index)
-            number = intake.timeline(line.name)
-            intake.put(number, "timeline", "", line.name, record.number)
+            intake.take_in_name(line.name, record.number)
+    intake.end()
     if gone:
         _forget_texts(index)
 
