@@ -30,7 +30,7 @@ class Reader:
 
     def open(self, address: Hash) -> Any:
         """A plain value, or `Stored` if it was split."""
-        return self._parsed(self.fetch([address])[address])
+        return self.parsed(self.fetch([address])[address])
 
     def items(self, stored: Stored, low: int, high: int) -> list[Any]:
         """Items `low` to `high` of a split container, flat, values that are objects as Ref."""
@@ -127,7 +127,7 @@ class Reader:
     def _value(self, data: bytes) -> Any:
         if data[:2] == _PLAIN_VALUE:  # by far the most common
             return self.codec.decode(data[2:])
-        parsed = self._parsed(data)
+        parsed = self.parsed(data)
         if not isinstance(parsed, Stored):
             return parsed
         items = self.resolve(self.items(parsed, 0, parsed.length))
@@ -136,7 +136,8 @@ class Reader:
         except (TypeError, ValueError) as error:
             raise Corrupt("a stored key or member cannot be one; run verify") from error
 
-    def _parsed(self, data: bytes) -> Any:
+    def parsed(self, data: bytes) -> Any:
+        """A plain value, or `Stored` if it was split, from its object."""
         if data[:2] == _PLAIN_VALUE:
             return self.codec.decode(data[2:])
         kind, refs, payload = envelope.unseal(data)

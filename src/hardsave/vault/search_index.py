@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 VERSION = 3
 LOCK_SECONDS = 60.0
-_CACHE_KIB = 64 * 1024  # texts come by their hashes: pages all over the file
+_CACHE_KIB = 48 * 1024  # texts come by their hashes: pages all over the file
 
 _SCHEMA = f"""
     CREATE TABLE progress (
@@ -96,6 +96,11 @@ class SearchIndex:
         self._memory: apsw.Connection | None = None
         self._copy: SearchIndex | None = None  # where this one cannot be written
         self._turn = threading.Lock()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether a search has made it."""
+        return self._memory is not None or (self._path is not None and os.path.exists(self._path))
 
     def use(self, work: Callable[["apsw.Connection"], T]) -> T:
         """What `work` answers. It runs again, on an empty index, if the one there is no good."""

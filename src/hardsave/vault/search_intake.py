@@ -13,7 +13,7 @@ from hardsave.errors import Corrupt, HardsaveError
 from hardsave.logs import log
 from hardsave.objects import slow, wire
 from hardsave.objects.codec import Codec
-from hardsave.objects.hashing import Hash, digest
+from hardsave.objects.hashing import Hash, digest, first_mismatch
 from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.tree import Ref, Shape, Stored
@@ -52,7 +52,8 @@ class Intake:
         self._objects = context.objects
         self._rows = Rows(index)
         self._codec = context.objects.verbatim.codec
-        self._near: Mapping[Hash, bytes] = {}
+        self._near: Mapping[Hash, bytes] = {}  # read last, and not checked
+        self._here: Mapping[Hash, bytes] = {}  # of the batch that is looked into
         self._reader = Reader(self._codec, self._fetch)
         self._tail = Tail(b"")  # of the checkpoint that is taken in
         self._timeline = self._number = 0
@@ -71,9 +72,9 @@ class Intake:
         stack = self._new([_Spot(record.root, "")])
         while stack:
             batch, stack[-BATCH:] = stack[-BATCH:], []
-            self._near = self._read([spot.address for spot in batch])
+            self._here = self._read([spot.address for spot in batch])
             for spot in batch:
-                if spot.address in self._near:
+                if spot.address in self._here:
                     stack += self._inside(spot)
         self._tail.end_checkpoint()
 
@@ -107,11 +108,11 @@ class Intake:
 
     def _looked_into(self, spot: _Spot) -> list[_Spot]:
         if spot.height > 1:
-            counts, refs = self._reader.children(spot.address, self._near[spot.address])
+            counts, refs = self._reader.children(spot.address, self._here[spot.address])
             return _spots(spot, counts, refs, spot.at, spot.height - 1)
         if spot.height == 1:
-            return self._items(self._reader.flat(self._near[spot.address]), spot)
-        value = self._reader.open(spot.address)
+            return self._items(self._reader.flat(self._here[spot.address]), spot)
+        value = self._reader.parsed(self._here[spot.address])
         if not isinstance(value, Stored):
             return self._texts(value, spot.path)
         at = value.length - len(value.items) // value.shape.stride
@@ -169,14 +170,21 @@ class Intake:
         return self._codec.decode(value.data)[2] if value.code == wire.ENUM else None
 
     def _fetch(self, wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
-        if all(address in self._near for address in wanted):
-            return self._near
-        return self._objects.fetch(wanted)
+        """Objects by hash. A read brings along what lies around them: mostly what comes next."""
+        if any(address not in self._near for address in wanted):
+            try:
+                self._near = self._context.store.read(self._context.user, wanted)
+            except Corrupt:
+                return self._objects.fetch(wanted)
+        found = {address: self._near[address] for address in wanted if address in self._near}
+        if len(found) < len(wanted) or first_mismatch(found.items()) is not None:
+            return self._objects.fetch(wanted)  # from a second copy, if there is one
+        return found
 
     def _read(self, wanted: list[Hash]) -> Mapping[Hash, bytes]:
         """All that can be read. A damaged object is for `verify` to report; it hides no other."""
         try:
-            return self._objects.fetch(wanted)
+            return self._fetch(wanted)
         except Corrupt as error:
             if len(wanted) == 1:
                 _log.warning("not searchable, because it cannot be read: %s", error)

@@ -7,12 +7,10 @@ is only looked into once more. What begins like another by chance, which takes f
 them, would not be found.
 """
 
-from collections.abc import Iterator
+from array import array
 
 KEY_BYTES = 8
-MOST_KEYS = 512
-
-Key = bytes
+MOST_KEYS = 256
 
 
 class Tail:
@@ -20,12 +18,12 @@ class Tail:
     outside in."""
 
     def __init__(self, known: bytes) -> None:
-        self._known = dict.fromkeys(_keys(known))
-        self._met: dict[Key, None] = {}
+        self._known = dict.fromkeys(array("Q", known))
+        self._met: dict[int, None] = {}
 
     def is_new(self, hash: bytes) -> bool:
         """Whether neither the last checkpoints had it, nor this one until now."""
-        key = hash[:KEY_BYTES]
+        key = int.from_bytes(hash[:KEY_BYTES])
         if key in self._met:
             return False
         self._met[key] = None
@@ -38,9 +36,4 @@ class Tail:
         self._known, self._met = self._met, {}
 
     def packed(self) -> bytes:
-        return b"".join(self._known)[: MOST_KEYS * KEY_BYTES]
-
-
-def _keys(known: bytes) -> Iterator[Key]:
-    for at in range(0, len(known), KEY_BYTES):
-        yield known[at : at + KEY_BYTES]
+        return array("Q", self._known).tobytes()[: MOST_KEYS * KEY_BYTES]

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord
-from hardsave.progress import Total, meter
+from hardsave.progress import Meter
 from hardsave.stores.base import Query
+from hardsave.tuples import NamedTuple
 from hardsave.vault import operations
 from hardsave.vault.context import Context
 from hardsave.vault.search_index import Outdated
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
     import apsw
 
 PAGE = 1_000  # checkpoints a transaction
+LARGE = 20_000  # checkpoints
+
+
+class Reach(NamedTuple):
+    """How far an index goes."""
+
+    left: int  # checkpoints that are not in it
+    upto: int | None  # when the last was saved that is
 
 
 def catch_up(
@@ -39,47 +48,55 @@ def catch_up(
     *,
     seconds: float | None = None,
     thorough: bool = False,
+    is_patient: bool = False,
+    taken_in: Meter | None = None,
 ) -> bool:
     """Take in what was saved, hidden, shown and dropped since the last time, for so many seconds of
-    this thread's processor time, or to the end; whether the end was reached."""
+    this thread's processor time, or to the end; whether the end was reached. An operation that may
+    be about any checkpoint is followed in a large index only by a caller that `is_patient`."""
     until = None if seconds is None else thread_time() + seconds
     saved, last, logged = index.execute("SELECT saved, last, logged FROM progress").get
     if last is not None and not _is_known(context, last, saved):
         raise Outdated("it is of another store, or of one that was put back")
     newest = context.store.log_before(context.user, None, 1)
     now = newest[0].number if newest else 0
+    is_settled = True
     if thorough or now != logged:
-        with index:
-            names = None if thorough else _touched(context, logged, now)
-            if names is None or names:
+        names = None if thorough else _touched(context, logged, now)
+        is_settled = is_patient or names is not None or not _is_large(index)
+        if is_settled:
+            with index:
                 _settle(context, index, saved, names)
-            _name_forks(context, index)
-            index.execute("UPDATE progress SET logged = ?", (now,))
-    taken_in = meter("indexing", "checkpoints", lambda: _left(context, index))
+                _name_forks(context, index)
+                index.execute("UPDATE progress SET logged = ?", (now,))
     while records := context.store.saved(context.user, saved, PAGE):
         with index:
             count = _take_in(context, index, records, lambda: _is_past(until))
             saved, last = records[count - 1].number, records[count - 1].id
             index.execute("UPDATE progress SET saved = ?, last = ?", (saved, last))
-        taken_in.add(count)
+        if taken_in is not None:
+            taken_in.add(count)
         if _is_past(until):
-            return count == len(records) < PAGE
-    return True
+            return is_settled and count == len(records) < PAGE
+    return is_settled
+
+
+def _is_large(index: "apsw.Connection") -> bool:
+    """Whether listing all checkpoints takes longer than a search may."""
+    sql = "SELECT 1 FROM checkpoints LIMIT 1 OFFSET ?"
+    return index.execute(sql, (LARGE,)).fetchone() is not None
 
 
 def _is_past(until: float | None) -> bool:
     return until is not None and thread_time() >= until
 
 
-def left(context: Context, index: "apsw.Connection") -> int:
-    """How many checkpoints are not in the index yet. Reads its rows, so it is for when there are
-    some."""
-    there: int = index.execute("SELECT count(*) FROM checkpoints").get
-    return max(context.store.stats(context.user).checkpoints - there, 0)
-
-
-def _left(context: Context, index: "apsw.Connection") -> Total:
-    return Total(left(context, index))
+def reach(context: Context, index: "apsw.Connection") -> Reach:
+    """How far an index goes that is not up to date. Counts its rows."""
+    there, last = index.execute("SELECT (SELECT count(*) FROM checkpoints), last FROM progress").get
+    record = None if last is None else context.store.checkpoint(context.user, last)
+    left = max(context.store.stats(context.user).checkpoints - there, 0)
+    return Reach(left, None if record is None else record.created_at)
 
 
 def _is_known(context: Context, last: Id, number: int) -> bool:
@@ -116,7 +133,7 @@ def _decoded(entry: LogRecord) -> operations.Entry | None:
 
 
 def _settle(context: Context, index: "apsw.Connection", upto: int, names: set[str] | None) -> None:
-    """Take in again the timelines on which checkpoints came or went."""
+    """Take in again the timelines on which checkpoints came or went; None: whichever these are."""
     changed = _changed(context, index, upto, names)
     for table in ("tails", "places", "checkpoints") if changed else ():
         index.executemany(
