@@ -17,7 +17,7 @@ import hardsave
 from bench import machine, report
 from bench.report import Row
 from bench.setting import Setting
-from bench.state import SECTIONS
+from bench.state import ASKED_FOR, SECTIONS
 
 FAILURES = (machine.Broken, hardsave.HardsaveError, OSError, subprocess.SubprocessError)
 
@@ -29,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with machine.workplace(options.directory, allow_tmpfs=options.allow_tmpfs) as place:
             facts = machine.facts(place, _command(options))
             setting = Setting(place, quick=options.quick, tree=options.tree)
-            rows, broken = _measure(setting, options.only or list(SECTIONS))
+            rows, broken = _measure(
+                setting, options.only or [name for name in SECTIONS if name not in ASKED_FOR]
+            )
     except machine.Broken as error:
         print(error, file=sys.stderr)
         return 2

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bench import agent, backups, crowd, hooks, reading, start, tasks, workspace, writing
+from bench import agent, backups, crowd, hooks, million, reading, start, tasks, workspace, writing
 from bench.report import Row
 from bench.setting import Setting
 
@@ -28,4 +28,8 @@ SECTIONS: dict[str, Section] = {
     "files": workspace.small,
     "many-files": workspace.large,
     "hook": hooks.hook,
+    "million": million.million,
 }
+
+ASKED_FOR = {"million"}
+"""Sections that run only if `--only` names them: they take half an hour."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         StepUnknown,
         Unavailable,
         Unstorable,
+        WorkspaceTaken,
     )
     from hardsave.objects.diff import StatePath
     from hardsave.objects.redaction import Redaction, Rule
@@ -48,11 +49,13 @@ if TYPE_CHECKING:
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.values.spelling import from_json, to_json
     from hardsave.vault.bisect import Bisected, BisectTry
+    from hardsave.vault.captured import CapturedFiles
     from hardsave.vault.checkpoint import Checkpoint
     from hardsave.vault.choosing import Kept
     from hardsave.vault.events import SaveFailed
     from hardsave.vault.files import File, Files, GitState, LeftOut
     from hardsave.vault.follow import Event, Following
+    from hardsave.vault.graph import GraphNode
     from hardsave.vault.guard import Guard
     from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.jobs.spec import JobResumption, JobSpec
@@ -96,6 +99,7 @@ _HOMES = {
         "StepsChanged",
         "Unavailable",
         "Unstorable",
+        "WorkspaceTaken",
     ),
     "hardsave.objects.diff": ("StatePath",),
     "hardsave.objects.redaction": ("Redaction", "Rule"),
@@ -120,11 +124,13 @@ _HOMES = {
     "hardsave.timeline.summary": ("TimelineSummary",),
     "hardsave.values.spelling": ("from_json", "to_json"),
     "hardsave.vault.bisect": ("BisectTry", "Bisected"),
+    "hardsave.vault.captured": ("CapturedFiles",),
     "hardsave.vault.checkpoint": ("Checkpoint",),
     "hardsave.vault.choosing": ("Kept",),
     "hardsave.vault.events": ("SaveFailed",),
     "hardsave.vault.files": ("File", "Files", "GitState", "LeftOut"),
     "hardsave.vault.follow": ("Event", "Following"),
+    "hardsave.vault.graph": ("GraphNode",),
     "hardsave.vault.guard": ("Guard",),
     "hardsave.vault.jobs.ledger": ("Jobs",),
     "hardsave.vault.jobs.spec": ("JobResumption", "JobSpec"),
@@ -158,6 +164,7 @@ __all__ = [
     "BisectTry",
     "Bisected",
     "CallProgress",
+    "CapturedFiles",
     "Checkout",
     "Checkpoint",
     "ChildLock",
@@ -179,6 +186,7 @@ __all__ = [
     "GitChanges",
     "GitCommit",
     "GitState",
+    "GraphNode",
     "Guard",
     "HardsaveError",
     "Hit",
@@ -240,6 +248,7 @@ __all__ = [
     "Watching",
     "Workspace",
     "WorkspaceStatus",
+    "WorkspaceTaken",
     "aio",
     "checkpoint_id",
     "deadline",

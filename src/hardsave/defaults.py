@@ -27,6 +27,8 @@ MAX_METADATA_BYTES = 64 * _KIB  # of a checkpoint
 MAX_NAME = 200  # characters: of a timeline, a checkpoint, a status, a user
 MAX_LABELS = 32  # of a checkpoint
 MAX_LABEL_VALUE = 1_000  # characters
+MAX_NOTE_KEY = 1_000  # characters
+MAX_NOTE_BYTES = 16 * _MIB  # each
 MAX_DESCRIPTION = 64 * _KIB  # characters
 MAX_TASK_NAME = 500  # characters: of the id of a task, and of a session
 

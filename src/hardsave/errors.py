@@ -5,7 +5,8 @@ The branches say what the caller can do about it:
     HardsaveError
     ├── NotFound       the thing named is not there: look it up, then call again
     ├── Conflict       another process moved first: read again, then repeat
-    │   └── LeaseLost  a task is not this attempt's any more: stop working on it
+    │   ├── LeaseLost  a task is not this attempt's any more: stop working on it
+    │   └── WorkspaceTaken another host or attempt has the workspace now: look, then save there anew
     ├── StepUnknown    a step began and its end was not recorded: look what it did, then decide
     ├── Corrupt        stored bytes are damaged or missing: stop, and verify
     ├── Unavailable    the store cannot be used right now: free it, then repeat
@@ -32,6 +33,10 @@ class Conflict(HardsaveError):
 
 class LeaseLost(Conflict):
     """A task was taken over, cancelled or finished meanwhile; nothing was written."""
+
+
+class WorkspaceTaken(Conflict):
+    """A workspace was taken over since its files were captured; nothing was written."""
 
 
 class StepUnknown(HardsaveError):

@@ -4,23 +4,28 @@ Pytest does not collect this file by itself: `test_contract_catches_faults` runs
 """
 
 import os
+import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from hardsave.errors import Conflict
+from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     OwnerRecord,
     TaskRecord,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
 from hardsave.stores.base import (
     Batch,
@@ -31,10 +36,13 @@ from hardsave.stores.base import (
     Store,
     TimelineQuery,
     TimelineRow,
+    Turn,
+    position,
 )
 from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.memory.tenant import moves_of
+from hardsave.stores.memory.turns import MemoryTurns
 from hardsave.testing import StoreContract
 from hardsave.testing.batches import but
 
@@ -98,6 +106,19 @@ class ChecksTheExpectationFirst(MemoryStore):
         return super().commit(batch)
 
 
+class LooksForRepeatsOnlyAfterAConflict(MemoryStore):
+    """Relies on a repeat's expectation, which holds where an id is used a second time."""
+
+    def commit(self, batch: Batch) -> int:
+        event = batch.event
+        if isinstance(event, CheckpointRecord) and self.checkpoint(batch.user, event.id):
+            move = moves_of(batch)[0]
+            standing = self.timeline(batch.user, move.become.name)
+            if position(standing) == position(move.expect):
+                raise Unavailable("UNIQUE constraint failed: checkpoints.user, checkpoints.id")
+        return super().commit(batch)
+
+
 class IgnoresWhatIsExpected(MemoryStore):
     def commit(self, batch: Batch) -> int:
         return super().commit(_without_checks(self, batch, batch.event, requires=batch.requires))
@@ -149,6 +170,36 @@ class CountsSavesAloneAsTheLatest(MemoryStore):
         return saved[-1].number if saved else 0
 
 
+class ShowsCommitsLate(MemoryStore):
+    """Counts what it does not show yet, as one that gives numbers out before it writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._late = 0
+
+    def latest_number(self, user: str | None) -> int:
+        self._late = super().latest_number(user)
+        return self._late
+
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        rows = super().saved(user, after, limit)
+        return [row for row in rows if not self._late - 3 < row.number <= self._late]
+
+
+class TakesALeaseOnce(MemoryStore):
+    def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
+        if is_new and owner in self.owners(user):
+            return False
+        return super().hold(user, owner, is_new=is_new)
+
+
+class TakesEveryTurn(MemoryStore):
+    """Its turns are written down, and never looked at."""
+
+    def once(self, name: str) -> AbstractContextManager[Turn | None]:
+        return MemoryTurns().take(name)
+
+
 class ShowsTheHeadTooEarly(MemoryStore):
     """Moves the timeline, and writes the checkpoint a moment later."""
 
@@ -197,6 +248,17 @@ class ShowsTheLogToEverybody(MemoryStore):
         return sorted(entries, key=lambda entry: entry.number)[:limit]
 
 
+class ShowsALogEntryToEverybody(MemoryStore):
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        found = (super(ShowsALogEntryToEverybody, self).log_entry(x, id) for x in self._tenants)
+        return next((each for each in found if each is not None), None)
+
+
+class FindsNoLogEntry(MemoryStore):
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        return None
+
+
 class ShowsCheckpointsToEverybody(MemoryStore):
     def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
         for one in [user, *self._tenants]:
@@ -207,7 +269,13 @@ class ShowsCheckpointsToEverybody(MemoryStore):
 
 class TakesNoneForEverybody(MemoryStore):
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         rows = super().timelines(user, after, limit, deleted=deleted)
         if user is None:
@@ -233,6 +301,85 @@ class ListsTheHeadAsTheNewest(MemoryStore):
         return [row._replace(newest=row.head) for row in super().recent_timelines(user, query)]
 
 
+class NeverLowersACount(MemoryStore):
+    """Raises a count with each save, and never lowers it."""
+
+    def count(self, user: str | None, timeline: str) -> int:
+        return len(self._tenant(user).lines.get(timeline, ()))
+
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        rows = super().recent_timelines(user, query)
+        return [row._replace(saved=self.count(user, row.line.name)) for row in rows]
+
+
+class UpdatesWithEverySave(MemoryStore):
+    """Takes the time of a save that was hidden since for the last update."""
+
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        rows = super().recent_timelines(user, query)
+        lines = self._tenant(user).lines
+        times = [max([0, *(r.created_at for r in lines.get(row.line.name, ()))]) for row in rows]
+        return [row._replace(updated_at=at) for row, at in zip(rows, times, strict=True)]
+
+
+class FiltersTimelinesAfterTheLimit(MemoryStore):
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        rows = super().recent_timelines(user, but(query, status=None))
+        return [row for row in rows if row.newest and query.status in (None, row.newest.status)]
+
+
+class TakesPrefixesForPatterns(MemoryStore):
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        pattern = re.escape(query.prefix).replace("_", ".").replace("%", ".*")
+        rows = super().recent_timelines(user, but(query, prefix=""))
+        return [row for row in rows if re.match(pattern, row.line.name)]
+
+
+class LooksForTextsInNamesAlone(MemoryStore):
+    def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
+        rows = super().recent_timelines(user, query)
+        return [row for row in rows if query.text.lower() in row.line.name.lower()]
+
+
+class FindsTheSuccessorAlone(MemoryStore):
+    """Looks for children by number, as if no timeline was ever rewound or forked."""
+
+    def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
+        place = self.checkpoint(user, parent) or self.tombstone(user, parent)
+        found = super().children(user, parent)
+        return [row for row in found if place and row.timeline == place.timeline][:1]
+
+
+class ForgetsTheChildrenOfTheDropped(MemoryStore):
+    def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
+        return super().children(user, parent) if self.checkpoint(user, parent) else []
+
+
+class TakesSuccessorsForBranches(MemoryStore):
+    def branches(
+        self, user: str | None, timeline: str, first: int, last: int
+    ) -> list[CheckpointRecord]:
+        line = self._tenant(user).lines.get(timeline, ())
+        some = [each for each in line if first <= each.seq <= last]
+        return [child for each in some for child in self.children(user, each.id)]
+
+
+class StaysOnTheTimeline(MemoryStore):
+    """Takes what was saved before on the same timeline for the ancestors."""
+
+    def ancestors(self, user: str | None, id: Id, limit: int) -> list[CheckpointRecord]:
+        found = super().ancestors(user, id, limit)
+        return [row for row in found if row.timeline == found[0].timeline]
+
+
+class PassesOverTheDropped(MemoryStore):
+    def ancestors(self, user: str | None, id: Id, limit: int) -> list[CheckpointRecord]:
+        found = super().ancestors(user, id, limit)
+        stone = self.tombstone(user, found[-1].parent or b"") if found else None
+        above = None if stone is None else stone.parent
+        return found + ([] if above is None else super().ancestors(user, above, limit))
+
+
 class PagesByOffset(MemoryStore):
     """Remembers how far somebody has read, instead of looking for the name."""
 
@@ -241,7 +388,13 @@ class PagesByOffset(MemoryStore):
         self._offsets: dict[str | None, int] = {}
 
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         offset = self._offsets.get(after, 0)
         page = super().timelines(user, None, 10_000, deleted=deleted)[offset : offset + limit]
@@ -291,7 +444,13 @@ class SinceExcludesItsMoment(MemoryStore):
 
 class SortsNamesWithoutCase(MemoryStore):
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         rows = super().timelines(user, after, limit, deleted=deleted)
         return sorted(rows, key=lambda row: row.name.lower())
@@ -301,6 +460,93 @@ class ForgetsOddObjects(MemoryStore):
     def commit(self, batch: Batch) -> int:
         kept = {address: data for address, data in batch.objects.items() if address[0] % 7}
         return super().commit(but(batch, objects=kept))
+
+
+# Labels and notes
+
+
+class FindsAnyOfTheLabels(MemoryStore):
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        every = super().checkpoints(user, but(query, labels=(), limit=10_000))
+        labels = self.labels(user, [row.id for row in every])
+        found = [row for row in every if set(query.labels) & set(labels.get(row.id, ()))]
+        return (found if query.labels else every)[: query.limit]
+
+
+class FiltersLabelsAfterTheLimit(MemoryStore):
+    def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
+        rows = super().checkpoints(user, but(query, labels=()))
+        return [row for row in rows if self._tenant(user).has_all(row.id, query.labels)]
+
+
+class FindsWhatWasHidden(MemoryStore):
+    def labelled(
+        self, user: str | None, labels: Labels, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        tenant = self._tenant(user)
+        found = [row for row in tenant.checkpoints.values() if tenant.has_all(row.id, labels)]
+        return sorted(found, reverse=True)[:limit]
+
+
+class KeepsTheLabelsOfBefore(MemoryStore):
+    """As an index would that is only ever added to."""
+
+    def commit(self, batch: Batch) -> int:
+        before = self._tenant(batch.user).labels
+        kept = {id: (*before.get(id, ()), *labels) for id, labels in batch.labels.items()}
+        return super().commit(but(batch, labels=kept))
+
+
+class LeavesLabelsToTheNextCommit(MemoryStore):
+    """Labels are not part of the batch: one that is refused leaves them behind."""
+
+    def commit(self, batch: Batch) -> int:
+        self._tenant(batch.user).labels.update(batch.labels)
+        return super().commit(batch)
+
+
+class KeepsNotesOfWhatIsDropped(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        tenant = self._tenant(batch.user)
+        notes = {id: dict(each) for id, each in tenant.notes.items()}
+        number = super().commit(batch)
+        tenant.notes.update(notes)
+        return number
+
+
+class ListsNotesByKey(MemoryStore):
+    def notes(self, user: str | None, ids: Collection[Id]) -> dict[Id, list[Note]]:
+        return {id: sorted(notes) for id, notes in super().notes(user, ids).items()}
+
+
+class ReplacesNotesAlways(MemoryStore):
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        super().put_notes(user, id, notes)
+
+
+class TakesNotesOfNothing(MemoryStore):
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        self._tenant(user).put_notes(id, notes, replace=replace)
+
+
+class TakesTheBeginningForAPattern(MemoryStore):
+    """As a LIKE does, in which case does not count."""
+
+    def timelines(
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
+    ) -> list[TimelineRecord]:
+        rows = super().timelines(user, after, 10_000, deleted=deleted)
+        return [row for row in rows if row.name.lower().startswith(prefix.lower())][:limit]
 
 
 # Operating
@@ -392,6 +638,18 @@ class MovesOneAfterTheOther(MemoryStore):
             entry = LogRecord(0, _other(batch)[:-1] + bytes([at]), None, "", 0, b"")
             super().commit(Batch(batch.user, entry, move))
         return super().commit(but(batch, changes=batch.changes._replace(moves=())))
+
+
+class PurgesForEverybody(MemoryStore):
+    def last_purge(self, user: str | None) -> int:
+        return max([0, *(super(type(self), self).last_purge(name) for name in self._tenants)])
+
+
+class TakesADropForAPurge(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        changes = batch.changes
+        purges = bool(changes.drop or changes.hide)
+        return super().commit(but(batch, changes=changes._replace(purges=purges)))
 
 
 class SavedLeavesOutWhatIsHidden(MemoryStore):
@@ -557,6 +815,14 @@ class PagesFromWhereTheNameIsNow(MemoryStore):
         return [] if found is None else super().tasks(user, query._replace(after=found.place))
 
 
+class ListsTheNewestOfTheFirst(MemoryStore):
+    """Turns a page around, and not the order of all tasks."""
+
+    def tasks(self, user: str | None, query: TaskQuery) -> list[TaskRecord]:
+        rows = super().tasks(user, but(query, newest_first=False))
+        return rows[::-1] if query.newest_first else rows
+
+
 class WaitsForNobody(MemoryStore):
     def commit(self, batch: Batch) -> int:
         moves = [move._replace(become=move.become._replace(after=())) for move in batch.work.moves]
@@ -586,6 +852,46 @@ class MixesStepsIntoTheHistory(MemoryStore):
         found = super().entries(user, task, after, limit)
         steps = [] if task is None else self.journal(user, task, 1)
         return sorted([*found, *(step for step in steps if step.number > after)])[:limit]
+
+
+# Workspaces
+
+
+class KnowsNoEpochOfAWorkspace(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        standing = {
+            each.become.id: self.workspace(batch.user, each.become.id) for each in batch.workspaces
+        }
+        moves = [
+            each._replace(expect=None if found is None else found.epoch)
+            for each in batch.workspaces
+            for found in [standing[each.become.id]]
+        ]
+        return super().commit(but(batch, workspaces=moves))
+
+
+class LetsTwoWorkspacesShareAPath(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        others = [each for each in batch.workspaces if each.expect is None]
+        number = super().commit(
+            but(batch, workspaces=[each for each in batch.workspaces if each not in others])
+        )
+        for each in others:
+            self._tenants[batch.user].workspaces[each.become.id] = each.become
+        return number
+
+
+class FindsAPathOfAnyHost(MemoryStore):
+    def workspace_at(self, user: str | None, host: str, path: bytes) -> WorkspaceRecord | None:
+        found = self.workspaces(user, ("", b"", b""), 99)
+        return next((each for each in found if each.path == path), None)
+
+
+class TakesAWorkspaceOverByARefusedBatch(MemoryStore):
+    def commit(self, batch: Batch) -> int:
+        for each in batch.workspaces:
+            self._tenant(batch.user).workspaces[each.become.id] = each.become
+        return super().commit(batch)
 
 
 # Closing

@@ -72,6 +72,7 @@ PARTS = (
             ("vault/line", "Timeline"),
             ("vault/guard", "Guard"),
             ("timeline/summary", "TimelineSummary"),
+            ("vault/graph", "GraphNode"),
             ("vault/session_list", "Session"),
         ),
     ),
@@ -94,6 +95,7 @@ PARTS = (
         (
             ("vault/workspace", "Workspace"),
             ("vault/workspace", "WorkspaceStatus"),
+            ("vault/captured", "CapturedFiles"),
             ("vault/workspace", "Fork"),
             ("vault/workspace", "Watching"),
             ("vault/files", "Files"),

@@ -313,13 +313,20 @@ def test_a_fork_is_a_log_entry_and_a_timeline_with_an_origin(file: StoreFile) ->
     assert data == encoded(said)
 
 
-def test_the_tables_are_those_of_the_page(file: StoreFile) -> None:
+def test_the_tables_are_those_of_the_page(saved: Saved, tmp_path: Path) -> None:
+    path = tmp_path / "with-files.db"
+    shutil.copy(saved.path, path)
+    (tmp_path / "work").mkdir()
+    with hardsave.open(f"sqlite:///{path}") as vault:  # indexes come with the rows they are for
+        vault.timeline("main").save_files(tmp_path / "work")
+    file = StoreFile(path)
     sql, _ = blocks(PAGE, "sql")  # the second is the backup's
     page = sqlite3.connect(":memory:")
     page.executescript(sql)
     shown = {name: described(page.execute, name) for (name,) in page.execute(TABLES)}
     page.close()
     assert shown == {name: described(file.rows, name) for (name,) in file.rows(TABLES)}
+    file.close()
 
 
 TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"

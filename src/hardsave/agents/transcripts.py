@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from blake3 import blake3
 
+from hardsave.defaults import MAX_VALUE_BYTES
 from hardsave.tuples import NamedTuple
+from hardsave.wording import size
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -104,15 +106,22 @@ def _earlier_hash() -> "_Hash":
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
     """The rest of a file, as it is at its end: the last line may be half written. Nothing is one
-    piece, too."""
-    held: list[bytes] = []
+    piece, too. A line without an end is not held: it may be all of a large file."""
+    begin = file.tell()  # of the first line that was not yielded
     is_any = False
     while chunk := file.read(PIECE_BYTES):
+        seen = file.tell() - begin
         end = chunk.rfind(b"\n") + 1
         if end:
-            yield b"".join((*held, chunk[:end]))
-            held, is_any = [], True
-        held.append(chunk[end:])
+            if seen > len(chunk):  # a long line, from its beginning
+                file.seek(begin)
+                chunk = file.read(seen - len(chunk) + end)
+                end = len(chunk)
+            yield chunk[:end]
+            begin, is_any = begin + end, True
+            file.seek(begin)
+        elif seen > MAX_VALUE_BYTES:
+            raise ValueError(f"a line is longer than {size(MAX_VALUE_BYTES)}: no state can hold it")
     if not is_any:
         yield b""
 

@@ -1,6 +1,6 @@
 """Awaited checkpoints, and what is found and has one."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +11,7 @@ from hardsave.vault.save_request import Expected
 
 if TYPE_CHECKING:
     from hardsave.vault.follow import Event
+    from hardsave.vault.graph import GraphNode
     from hardsave.vault.search import Hit, Hits
     from hardsave.vault.session_list import Session
 
@@ -73,6 +74,14 @@ class Checkpoint:
         return self._sync.metadata
 
     @property
+    def labels(self) -> Awaitable[Mapping[str, str]]:
+        return self._pool.run(lambda: self._sync.labels)
+
+    @property
+    def notes(self) -> Awaitable[Mapping[str, Any]]:
+        return self._pool.run(lambda: self._sync.notes)
+
+    @property
     def task(self) -> str | None:
         return self._sync.task
 
@@ -129,6 +138,14 @@ def awaited_session(
     newest = None if one.newest is None else Checkpoint(one.newest, pool)
     head = None if one.head is None else Checkpoint(one.head, pool)
     return cast("Session[Checkpoint]", one.replace(newest=newest, head=head))
+
+
+def awaited_node(
+    node: "GraphNode[sync_checkpoint.Checkpoint]", pool: Pool
+) -> "GraphNode[Checkpoint]":
+    branches = tuple(Checkpoint(each, pool) for each in node.branches)
+    found = node.replace(checkpoint=Checkpoint(node.checkpoint, pool), branches=branches)
+    return cast("GraphNode[Checkpoint]", found)
 
 
 def awaited_event(event: "Event[sync_checkpoint.Checkpoint]", pool: Pool) -> "Event[Checkpoint]":

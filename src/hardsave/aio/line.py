@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from hardsave.aio.checkpoint import Checkpoint, Ref, blocking, plain
+from hardsave.aio.checkpoint import Checkpoint, Ref, awaited_node, blocking, plain
 from hardsave.aio.guard import Guard
 from hardsave.aio.pool import Pool
 from hardsave.page import Page
@@ -16,14 +16,17 @@ from hardsave.vault import line as sync_line
 from hardsave.vault.events import EventName, SaveFailed
 from hardsave.vault.line_saves import Directory
 from hardsave.vault.receipt import Receipt, receipt
-from hardsave.vault.rewind import Rewind, What
+from hardsave.vault.rewind import Rewind
+from hardsave.vault.rewind_request import What
 from hardsave.vault.save_request import Expected
 from hardsave.vault.undo import Operation
 
 if TYPE_CHECKING:
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.vault.bisect import Bisected, BisectTry
+    from hardsave.vault.captured import CapturedFiles
     from hardsave.vault.choosing import Scope
+    from hardsave.vault.graph import GraphNode
 
 T = TypeVar("T")
 
@@ -67,7 +70,9 @@ class Timeline:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
-        workspace: Directory | None = None,
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
+        workspace: "Directory | CapturedFiles | None" = None,
         expect: Checkpoint | Expected = None,
         step: StepSummary | None = None,
         title: str = "",
@@ -83,6 +88,8 @@ class Timeline:
                 status=status,
                 description=description,
                 metadata=metadata,
+                labels=labels,
+                notes=notes,
                 workspace=workspace,
                 expect=blocking(expect),
                 step=step,
@@ -101,7 +108,9 @@ class Timeline:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
-        workspace: Directory | None = None,
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
+        workspace: "Directory | CapturedFiles | None" = None,
         expect: Checkpoint | Expected = None,
         step: StepSummary | None = None,
         title: str = "",
@@ -117,6 +126,8 @@ class Timeline:
                 status=status,
                 description=description,
                 metadata=metadata,
+                labels=labels,
+                notes=notes,
                 workspace=workspace,
                 expect=blocking(expect),
                 step=step,
@@ -129,13 +140,15 @@ class Timeline:
 
     async def save_files(
         self,
-        workspace: Directory,
+        workspace: "Directory | CapturedFiles",
         *,
         name: str | None = None,
         kind: str | None = None,
         status: str | None = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
         step: StepSummary | None = None,
         title: str = "",
         id: str | None = None,
@@ -149,6 +162,8 @@ class Timeline:
                 status=status,
                 description=description,
                 metadata=metadata,
+                labels=labels,
+                notes=notes,
                 step=step,
                 title=title,
                 id=id,
@@ -160,6 +175,7 @@ class Timeline:
         ref: Ref,
         *,
         metadata: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
         expect: Checkpoint | Expected = None,
         id: str | None = None,
         parent: Ref | None = "@",
@@ -169,6 +185,7 @@ class Timeline:
                 self._sync.copy,
                 plain(ref),
                 metadata=metadata,
+                labels=labels,
                 expect=blocking(expect),
                 id=id,
                 parent=None if parent is None else plain(parent),
@@ -196,6 +213,7 @@ class Timeline:
         status: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        labels: Mapping[str, str] | None = None,
         limit: int = 50,
         after: str | None = None,
     ) -> Page[Checkpoint]:
@@ -206,6 +224,7 @@ class Timeline:
             status=status,
             since=since,
             until=until,
+            labels=labels,
             limit=limit,
             after=after,
         )
@@ -214,10 +233,17 @@ class Timeline:
     async def summary(self) -> "TimelineSummary":
         return await self._pool.run(self._sync.summary)
 
-    async def fork(self, ref: Ref = "@", *, name: str) -> "Timeline":
-        line = Timeline(await self._pool.run(self._sync.fork, plain(ref), name=name), self._pool)
+    async def fork(self, ref: Ref = "@", *, name: str, key: str | None = None) -> "Timeline":
+        made = await self._pool.run(self._sync.fork, plain(ref), name=name, key=key)
+        line = Timeline(made, self._pool)
         await self._pool.tell("forked", line)
         return line
+
+    async def graph(
+        self, *, limit: int = 1_000, after: str | None = None
+    ) -> "Page[GraphNode[Checkpoint]]":
+        found = await self._pool.run(self._sync.graph, limit=limit, after=after)
+        return Page([awaited_node(each, self._pool) for each in found], found.next)
 
     async def ancestors(self, ref: Ref = "@") -> AsyncIterator[Checkpoint]:
         for found in await self._pool.run(lambda: list(self._sync.ancestors(plain(ref)))):
@@ -247,6 +273,8 @@ class Timeline:
         workspace: Directory | None = None,
         tasks: bool = False,
         dry_run: bool = False,
+        expect: Checkpoint | Rewind | str | None = None,
+        key: str | None = None,
     ) -> Rewind:
         done = await self._pool.run(
             self._sync.rewind,
@@ -260,6 +288,8 @@ class Timeline:
             workspace=workspace,
             tasks=tasks,
             dry_run=dry_run,
+            expect=expect.sync if isinstance(expect, Checkpoint) else expect,
+            key=key,
         )
         if done.moved or ((done.files or done.tasks) and not dry_run):
             await self._pool.tell("rewound" if done.moved else "checkpoint_restored", done)
@@ -281,19 +311,19 @@ class Timeline:
             self._sync.bisect, plain(good), plain(bad), command, timeout=timeout, told=told
         )
 
-    async def undo(self) -> Operation:
-        return await self._told("undone", await self._pool.run(self._sync.undo))
+    async def undo(self, *, key: str | None = None) -> Operation:
+        return await self._told("undone", await self._pool.run(self._sync.undo, key=key))
 
-    async def redo(self) -> Operation:
-        return await self._told("redone", await self._pool.run(self._sync.redo))
+    async def redo(self, *, key: str | None = None) -> Operation:
+        return await self._told("redone", await self._pool.run(self._sync.redo, key=key))
 
-    async def clear(self) -> int:
-        count = await self._pool.run(self._sync.clear)
+    async def clear(self, *, key: str | None = None) -> int:
+        count = await self._pool.run(self._sync.clear, key=key)
         await self._pool.tell("cleared", self)
         return count
 
-    async def delete(self) -> int:
-        count = await self._pool.run(self._sync.delete)
+    async def delete(self, *, key: str | None = None) -> int:
+        count = await self._pool.run(self._sync.delete, key=key)
         await self._pool.tell("deleted", self)
         return count
 

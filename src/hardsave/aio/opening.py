@@ -58,6 +58,7 @@ def open(
     redact: Redact = False,
     compress: bool | None = None,
     strict: bool | None = None,
+    read_only: bool = False,
 ) -> Opening:
     """See `hardsave.open`."""
     return Opening(
@@ -69,5 +70,6 @@ def open(
             redact=redact,
             compress=compress,
             strict=strict,
+            read_only=read_only,
         )
     )

@@ -29,11 +29,19 @@ class Pool:
     must not wait for them.
     """
 
-    def __init__(self) -> None:
-        self._calls = Crew(THREADS, "hardsave-aio")
-        self._functions = Crew(THREADS, "hardsave-aio-step")
+    def __init__(self, lender: "Pool | None" = None) -> None:
+        """With a `lender`: its threads, with handlers of its own."""
+        self._lender = lender
+        self._calls: Crew = Crew(THREADS, "hardsave-aio") if lender is None else lender._calls
+        self._functions: Crew = (
+            Crew(THREADS, "hardsave-aio-step") if lender is None else lender._functions
+        )
         self.handlers: dict[str, list[Callable[..., Awaitable[Any]]]] = {}
-        self.is_closed = False
+        self._is_closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed or (self._lender is not None and self._lender.is_closed)
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._start(self._calls, call, *args, **kwargs)
@@ -75,7 +83,9 @@ class Pool:
 
     async def close(self) -> None:
         """When all calls have been made. What a function does, and for how long, is its own."""
-        self.is_closed = True
+        self._is_closed = True
+        if self._lender is not None:
+            return
         self._functions.close()
         await asyncio.wrap_future(self._calls.close())
 

@@ -1,7 +1,7 @@
 """The awaited vault."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,6 +50,10 @@ class Vault:
     def user(self) -> str | None:
         return self._sync.user
 
+    async def as_user(self, user: str | None, *, create: bool = False) -> "Vault":
+        made = await self._pool.run(self._sync.as_user, user, create=create)
+        return Vault(made, Pool(self._pool))
+
     @property
     def strict(self) -> bool:
         return self._sync.strict
@@ -81,20 +85,46 @@ class Vault:
     async def timeline(self, name: str) -> Timeline:
         return Timeline(await self._pool.run(self._sync.timeline, name), self._pool)
 
-    async def timelines(self) -> AsyncIterator[Timeline]:
-        for line in await self._pool.run(lambda: list(self._sync.timelines())):
+    async def timelines(
+        self, *, prefix: str = "", after: str | None = None
+    ) -> AsyncIterator[Timeline]:
+        def found() -> list[sync_line.Timeline]:
+            return list(self._sync.timelines(prefix=prefix, after=after))
+
+        for line in await self._pool.run(found):
             yield Timeline(line, self._pool)
+
+    async def checkpoints(
+        self, *, labels: Mapping[str, str], limit: int = 50, after: str | None = None
+    ) -> Page[Checkpoint]:
+        found = await self._pool.run(
+            self._sync.checkpoints, labels=labels, limit=limit, after=after
+        )
+        return Page([Checkpoint(each, self._pool) for each in found], found.next)
+
+    async def put_notes(self, ref: Ref, notes: Mapping[str, Any], *, replace: bool = True) -> None:
+        await self._pool.run(self._sync.put_notes, plain(ref), notes, replace=replace)
 
     async def sessions(
         self,
         *,
         workspace: "str | os.PathLike[str] | None" = None,
+        text: str = "",
+        prefix: str = "",
+        status: str | None = None,
         limit: int = 50,
         after: str | None = None,
         deleted: bool = False,
     ) -> "Page[Session[Checkpoint]]":
         found = await self._pool.run(
-            self._sync.sessions, workspace=workspace, limit=limit, after=after, deleted=deleted
+            self._sync.sessions,
+            workspace=workspace,
+            text=text,
+            prefix=prefix,
+            status=status,
+            limit=limit,
+            after=after,
+            deleted=deleted,
         )
         return Page([awaited_session(each, self._pool) for each in found], found.next)
 
@@ -162,19 +192,20 @@ class Vault:
 
         return off
 
-    async def undo(self) -> Operation:
-        return await self._told("undone", await self._pool.run(self._sync.undo))
+    async def undo(self, *, key: str | None = None) -> Operation:
+        return await self._told("undone", await self._pool.run(self._sync.undo, key=key))
 
-    async def redo(self) -> Operation:
-        return await self._told("redone", await self._pool.run(self._sync.redo))
+    async def redo(self, *, key: str | None = None) -> Operation:
+        return await self._told("redone", await self._pool.run(self._sync.redo, key=key))
 
     async def operations(
         self, timeline: str | None = None, *, limit: int = 50, after: str | None = None
     ) -> Page[Operation]:
         return await self._pool.run(self._sync.operations, timeline, limit=limit, after=after)
 
-    async def delete(self, ref: Ref) -> Checkpoint:
-        checkpoint = Checkpoint(await self._pool.run(self._sync.delete, plain(ref)), self._pool)
+    async def delete(self, ref: Ref, *, key: str | None = None) -> Checkpoint:
+        deleted = await self._pool.run(self._sync.delete, plain(ref), key=key)
+        checkpoint = Checkpoint(deleted, self._pool)
         return await self._told("deleted", checkpoint)
 
     async def _told(self, event: EventName, done: T) -> T:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hardsave.vault import workspace as sync_workspace
+    from hardsave.vault.captured import CapturedFiles
     from hardsave.vault.choosing import Scope
     from hardsave.vault.workspace import Watching, WorkspaceStatus
 
@@ -44,6 +45,9 @@ class Workspace:
     async def _last(self) -> Checkpoint | None:
         found = await self._pool.run(lambda: self._sync.last)
         return None if found is None else Checkpoint(found, self._pool)
+
+    async def capture(self) -> "CapturedFiles":
+        return await self._pool.run(self._sync.capture)
 
     async def save_files(
         self,
@@ -85,9 +89,16 @@ class Workspace:
         scope: "Scope | None" = None,
         git: bool = False,
         dry_run: bool = False,
+        expect: Checkpoint | Rewind | str | None = None,
     ) -> Rewind:
         done = await self._pool.run(
-            self._sync.restore, plain(ref), paths=paths, scope=scope, git=git, dry_run=dry_run
+            self._sync.restore,
+            plain(ref),
+            paths=paths,
+            scope=scope,
+            git=git,
+            dry_run=dry_run,
+            expect=expect.sync if isinstance(expect, Checkpoint) else expect,
         )
         if done.files and not dry_run:
             await self._pool.tell("checkpoint_restored", done)

@@ -70,7 +70,8 @@ def _leave(left: Checkpoint, found: "Resumption") -> None:
 
 def workspace_of(session: Session, one: Checkpoint) -> str | None:
     """Where the files of a checkpoint are by now, and so the agent that works on them."""
-    return None if one.files is None else session.moved(one.files.workspace)
+    files = one.files
+    return None if files is None or files.host else session.where(files)
 
 
 class Inside(NamedTuple):

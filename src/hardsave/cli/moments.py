@@ -32,7 +32,8 @@ class Moments:
     ) -> None:
         """`with_origin`: also what they were forked from."""
         self._lines = {each.name: each for each in lines}
-        self._readers = {name: _Reader(vault.timeline(name), with_origin) for name in self._lines}
+        self._with_origin = with_origin
+        self._readers: dict[str, _Reader] = {}
         self._next = [(-each.newest, each.name) for each in self._lines.values()]
         heapify(self._next)
         self._summaries: Summaries | None = None
@@ -47,7 +48,7 @@ class Moments:
         end = len(self.rows) + count
         while self._next and len(self.rows) < end:
             name = self._next[0][1]
-            reader = self._readers[name]
+            reader = self._reader(name)
             one = reader.take()
             if one is not None:
                 self._add(one)
@@ -58,6 +59,12 @@ class Moments:
                 heapreplace(self._next, (-record_of(following).number, name))
         return bool(self._next)
 
+    def _reader(self, timeline: str) -> "_Reader":
+        if timeline not in self._readers:
+            line = self._vault.timeline(timeline)
+            self._readers[timeline] = _Reader(line, self._with_origin)
+        return self._readers[timeline]
+
     def read_all(self) -> None:
         while self.read(10 * PAGE):
             pass
@@ -65,7 +72,7 @@ class Moments:
     def read_prompt(self, timeline: str, most: int) -> None:
         """Read on in one timeline, up to the next prompt, but not further than so many. What others
         have saved meanwhile is left out until it is its turn."""
-        reader = self._readers[timeline]
+        reader = self._reader(timeline)
         for _ in range(most):
             one = reader.take()
             if one is None or self._add(one).told.prompt:

@@ -40,7 +40,7 @@ def target(session: Session, status: str | None, before: str | None) -> Checkpoi
 def _last_saved(session: Session, status: str | None, before: datetime | None) -> Checkpoint | None:
     """By time, not by the order of commits: what was imported is older than that."""
     until = None if before is None else before - _LEAST
-    lines = session.timeline_states
+    lines = [each for each in session.all_timelines if each.newest]  # any may be that old
     is_without = all(each.workspace is None for each in of_directory(lines, session.directory))
     found = (_newest(session, each, status, until, is_without=is_without) for each in lines)
     known = [one for one in found if one is not None]
@@ -65,7 +65,7 @@ def _newest(
             if record_of(one).workspace is None and is_without:
                 return one
             files = one.files
-            if files is not None and session.moved(files.workspace) == str(session.directory):
+            if files is not None and session.where(files) == str(session.directory):
                 return one
         if page.next is None:
             return None
@@ -78,7 +78,7 @@ def _saved(one: Checkpoint) -> Saved:
 
 def _done(session: Session) -> Iterator[Done]:
     """The operations on timelines of this directory."""
-    here = {each.name for each in of_directory(session.timeline_states, session.directory)}
+    here = {each.name for each in of_directory(session.all_timelines, session.directory)}
     for each in every(lambda after: session.vault.operations(limit=_PAGE, after=after)):
         if each.timeline in here:
             to = each.about.get("to", b"")
@@ -120,7 +120,7 @@ def whole_directory(
     is_about_files = options.what != "state" and target.files is not None
     if not is_about_files or options.scope is not None or session.timeline_given is not None:
         return options, ""
-    here = of_directory(session.timeline_states, session.directory)
+    here = session.timelines_here
     others = [
         each
         for each in here

@@ -25,12 +25,15 @@ from hardsave.timeline.step_summary import SAFETY
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.vault.checkpoint import record_of
+from hardsave.vault.vault import timeline_records
 
 if TYPE_CHECKING:
     from hardsave.cli.moments import Moments
+    from hardsave.objects.records import TimelineRecord
     from hardsave.vault.workspace import Workspace
 
 _PAGE = 1_000
+NEWEST = 500  # timelines that a command chooses from: an older one is meant only if it is named
 _FEW = 10  # checkpoints: mostly an operation saves one
 _RECENT = 50  # operations, among which the last of a directory is looked for
 _MOVING = ("rewind", "restore", "undo", "redo")
@@ -89,6 +92,7 @@ class Session:
             "vault",
             "all_timelines",
             "timeline_states",
+            "timelines_here",
             "_moved",
             "workspace",
             "line",
@@ -178,15 +182,48 @@ class Session:
 
     @cached_property
     def timeline_states(self) -> list[TimelineState]:
-        """Those that something was saved on."""
-        return [each for each in self.all_timelines if each.newest]
+        """The newest that something was saved on, the last updated first."""
+        return [each for each in self.newest_timelines(NEWEST) if each.newest]
+
+    @cached_property
+    def timelines_here(self) -> list[TimelineState]:
+        """The newest that this directory's story is made of."""
+        states, directory = self.timeline_states, self.directory
+        if self._newest.next is None or any(each.workspace == str(directory) for each in states):
+            return current_timeline.of_directory(states, directory)
+        found = self._standing(self.vault.sessions(workspace=directory, limit=NEWEST))
+        return found or current_timeline.of_directory(states, directory)
 
     @cached_property
     def all_timelines(self) -> list[TimelineState]:
         """Those that stand anywhere, the last updated first; a fork may have saved nothing yet."""
+        return self._standing(self._sessions)
+
+    def newest_timelines(self, limit: int) -> list[TimelineState]:
+        """So many of them."""
+        if limit > NEWEST and self._newest.next is not None:
+            return self.all_timelines[:limit]
+        return self._standing(self._newest)[:limit]
+
+    def state_of(self, name: str) -> TimelineState | None:
+        """Where one timeline stands, whenever it was updated."""
+        known = (each for each in self.newest_timelines(NEWEST) if each.name == name)
+        return next(known, None) or next(
+            (each for each in self.all_timelines if each.name == name), None
+        )
+
+    def workspace_of(self, name: str, otherwise: str | None = None) -> str | None:
+        """The directory that the newest checkpoint of a timeline has files of; `otherwise` if
+        nothing was saved on it."""
+        found = self.state_of(name)
+        return otherwise if found is None or not found.newest else found.workspace
+
+    def _standing(
+        self, found: "Iterable[hardsave.Session[hardsave.Checkpoint]]"
+    ) -> list[TimelineState]:
         return [
             self._state(each, each.head)
-            for each in self._sessions
+            for each in found
             if each.head is not None and not each.is_deleted
         ]
 
@@ -198,10 +235,10 @@ class Session:
             one.timeline,
             head.status,
             newest=0 if one.newest is None else record_of(one.newest).number,
-            workspace=None if files is None else self.moved(files.workspace),
+            workspace=None if files is None else self.where(files),
             head=head.id,
             head_number=record_of(head).number,
-            title=self._title(one),
+            title=self._title(one.timeline, one.title, is_deleted=one.is_deleted),
             seq=0 if one.newest is None else one.newest.seq,
             created_at=one.created_at,
             updated_at=one.updated_at,
@@ -233,22 +270,27 @@ class Session:
         return found
 
     @cached_property
+    def _newest(self) -> "hardsave.Page[hardsave.Session[hardsave.Checkpoint]]":
+        """The timelines that were updated last, deleted ones too."""
+        return self.vault.sessions(limit=NEWEST, deleted=True)
+
+    @cached_property
     def _sessions(self) -> "list[hardsave.Session[hardsave.Checkpoint]]":
         """All timelines, deleted ones too, the last updated first."""
-        page = self.vault.sessions(limit=_PAGE, deleted=True)
+        page = self._newest
         found = list(page)
         while page.next is not None:
             page = self.vault.sessions(limit=_PAGE, deleted=True, after=page.next)
             found += page
         return found
 
-    def _title(self, one: "hardsave.Session[hardsave.Checkpoint]") -> str:
+    def _title(self, name: str, title: str, *, is_deleted: bool) -> str:
         """What was kept; of a session that an earlier version saved, what its hooks have written
         into its first checkpoint."""
-        if one.title or len(one.timeline) <= short_names.LONGEST or one.is_deleted:
-            return one.title
+        if title or len(name) <= short_names.LONGEST or is_deleted:
+            return title
         with suppress(NotFound):
-            first = self.vault.timeline(one.timeline).get(":1")
+            first = self.vault.timeline(name).get(":1")
             if first.summary is None:
                 from hardsave.timeline import story  # most summaries were kept
 
@@ -259,9 +301,14 @@ class Session:
     def heads(self) -> dict[str, list[str]]:
         """The names of the timelines that stand at a checkpoint, by its id."""
         found: dict[str, list[str]] = {}
-        for each in self.all_timelines:
+        for each in self.newest_timelines(NEWEST):
             found.setdefault(each.head, []).append(each.name)
         return found
+
+    def where(self, files: "hardsave.Files") -> str:
+        """The directory of a checkpoint's files, to be told and compared: of another host with its
+        name before it, so that it is no directory of this one."""
+        return f"{files.host}:{files.workspace}" if files.host else self.moved(files.workspace)
 
     def moved(self, workspace: str) -> str:
         """Where a workspace is now, if this project was moved since it was saved."""
@@ -296,7 +343,7 @@ class Session:
         head = self.line.head
         if head is None or head.files is None:
             return None
-        last = next((each for each in self.timeline_states if each.name == self.line.name), None)
+        last = self.state_of(self.line.name)
         return head if last is not None and last.workspace == str(self.directory) else None
 
     def inside(self, path: str) -> str:
@@ -333,8 +380,15 @@ class Session:
     @cached_property
     def short_names(self) -> dict[str, str]:
         """By their names, those of all timelines."""
-        made = sorted(self._sessions, key=lambda each: (each.created_at, each.timeline))
-        return short_names.short_names(Titled(each.timeline, self._title(each)) for each in made)
+        made = sorted(self._records, key=lambda each: (each.created_at, each.name))
+        return short_names.short_names(
+            Titled(each.name, self._title(each.name, each.title, is_deleted=each.is_deleted))
+            for each in made
+        )
+
+    @cached_property
+    def _records(self) -> "list[TimelineRecord]":
+        return list(timeline_records(self.vault))
 
     def shown_name(self, timeline: str) -> str:
         """A timeline as it is typed; any other text stays as it is, and so does a name where the
@@ -346,7 +400,7 @@ class Session:
         return timeline
 
     def _forget_names(self) -> None:
-        for cached in ("_sessions", "short_names"):
+        for cached in ("_records", "short_names"):
             self.__dict__.pop(cached, None)
 
     def ref(self, one: shown.Checkpoint) -> str:
@@ -358,7 +412,7 @@ class Session:
 
     def moments(self) -> "Moments":
         """The checkpoints of all sessions of this directory, newest first."""
-        return self.moments_of(current_timeline.of_directory(self.timeline_states, self.directory))
+        return self.moments_of(self.timelines_here)
 
     def moments_of(
         self, states: Iterable[TimelineState], *, with_origin: bool = False
@@ -371,7 +425,7 @@ class Session:
     @property
     def _names_that_count(self) -> dict[str, str]:
         """The short names of the timelines that a command can be about."""
-        is_deleted = {each.timeline for each in self._sessions if each.is_deleted}
+        is_deleted = {each.name for each in self._records if each.is_deleted}
         return {name: short for name, short in self.short_names.items() if name not in is_deleted}
 
     @property
@@ -386,7 +440,7 @@ class Session:
         """The timeline that this command is about."""
         given = self.timeline_given
         name = self._chosen(given, reads_only=self.reads_only)
-        states, directory = self.timeline_states, self.directory
+        states, directory = self.timelines_here, self.directory
         is_sure = given or name in self._callers
         others = [] if is_sure else current_timeline.unfinished(states, directory)
         if len(others) > 1:
@@ -403,7 +457,7 @@ class Session:
         found = turn(self._operations_here())
         if found is not None and found.timeline is not None:
             return self.vault.timeline(found.timeline)
-        states, directory = self.timeline_states, self.directory
+        states, directory = self.timelines_here, self.directory
         return self.vault.timeline(
             current_timeline.timeline(None, states, directory, reads_only=True)
         )
@@ -413,10 +467,7 @@ class Session:
 
     def _operations_here(self) -> Iterator[hardsave.Operation]:
         """Newest first. Where all that is saved is of this directory, so is what was deleted."""
-        here = {
-            each.name
-            for each in current_timeline.of_directory(self.timeline_states, self.directory)
-        }
+        here = {each.name for each in self.timelines_here}
         is_alone = len(here) == len(self.timeline_states)
         for each in self._operations(None):
             if is_alone or each.timeline in here:
@@ -431,7 +482,7 @@ class Session:
             return False
 
     def _chosen(self, given: str | None, *, reads_only: bool = False) -> str:
-        states, directory = self.timeline_states, self.directory
+        states, directory = self.timelines_here, self.directory
         return current_timeline.timeline(
             given,
             states,

@@ -18,6 +18,7 @@ from hardsave.daemon import protocol
 from hardsave.errors import Misuse, NotFound
 from hardsave.logs import log
 from hardsave.stores.host import processes
+from hardsave.stores.host.identity import host_id
 from hardsave.stores.local import daemon_lock
 from hardsave.stores.local.daemon_lock import DaemonLock
 from hardsave.stores.registry import sqlite_path
@@ -88,8 +89,8 @@ def are_too_many_zombies() -> bool:
 
 def lock_path(store: str, workspace: str) -> str:
     """The lock of the daemon that answers hooks which save a workspace in the store at a path."""
-    root = os.fsencode(os.path.realpath(workspace))
-    return f"{os.path.realpath(store)}-{files_of(root)}{daemon_lock.SUFFIX}"
+    of_host = host_id().encode() + b"\0" + os.fsencode(os.path.realpath(workspace))
+    return f"{os.path.realpath(store)}-{files_of(of_host)}{daemon_lock.SUFFIX}"
 
 
 @contextmanager

@@ -38,7 +38,7 @@ class CheckpointRecord(NamedTuple):
     metadata: bytes
     root: Hash  # of the state
     snapshot: Hash | None = None  # of the captured files, if it has any
-    workspace: bytes | None = None  # the directory that they are from
+    workspace: bytes | None = None  # the id of the workspace that they are from
     task: str | None = None  # whose attempt saved it, if one did
     generation: int = 0  # of that task
     attempt: int = 0  # which one of that generation, from 1
@@ -54,6 +54,17 @@ class CheckpointRecord(NamedTuple):
     def is_hidden(self) -> bool:
         """Deleted, and not gone yet. Below 0 it was hidden once, and shown again."""
         return self.hidden > 0
+
+
+Labels = tuple[tuple[str, str], ...]
+"""Keys and values that a checkpoint is found by, in the order of the keys, each key once."""
+
+
+class Note(NamedTuple):
+    """A small row that belongs to a checkpoint: put with it or later, and gone with it."""
+
+    key: str
+    data: bytes
 
 
 class Tombstone(NamedTuple):
@@ -74,6 +85,15 @@ class LogRecord(NamedTuple):
     kind: str
     created_at: int
     data: bytes
+
+
+class WorkspaceRecord(NamedTuple):
+    """A directory of a host whose files are saved with checkpoints."""
+
+    id: bytes  # what checkpoints name; of one that is older than ids, the path that it had
+    host: str  # empty: no host has it, as after an import
+    path: bytes
+    epoch: int = 0  # rises whenever another host or attempt takes it over
 
 
 class TimelineRecord(NamedTuple):

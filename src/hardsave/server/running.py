@@ -63,16 +63,15 @@ def check(serving: Serving, tokens: LiveTokens) -> None:
 def serve(
     serving: Serving,
     tokens: LiveTokens,
-    open_for: Callable[[str | None], Vault],
+    open_store: Callable[[], Vault],
     on_ready: Callable[[Ready], None],
 ) -> None:
     """Serve until SIGINT or SIGTERM, after `check`. `on_ready` is called once a request was
     answered."""
     own = new_secret()
     access = Access(tokens, own=own, open_loopback=serving.open_loopback)
-    vaults = Vaults(open_for)
-    with vaults.of(None):
-        pass  # a store that cannot be opened is told before the address is taken
+    shared = open_store()  # before the address is taken: perhaps it cannot be opened
+    vaults = Vaults(lambda user: shared.as_user(user, create=True))
     listening = _listening(serving.host, serving.port)
     port = listening.getsockname()[1]
     access.logins.cookie = f"hardsave-{port}"  # cookies know no ports: two servers share a host
@@ -89,6 +88,7 @@ def serve(
         server.run(sockets=[listening])
     finally:
         vaults.close()
+        shared.close()
 
 
 def _config(app: App) -> uvicorn.Config:

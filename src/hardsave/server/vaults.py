@@ -1,4 +1,4 @@
-"""The vaults of the users that call, each opened with the first call and bounded in number."""
+"""The vaults of the users that call, each made with the first call and bounded in number."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from hardsave import Vault
 from hardsave.errors import Unavailable
 
-_MOST = 16  # open vaults: each has descriptors and threads of its own
+_MOST = 100  # open vaults: each keeps up to 32 MiB of objects that it has read
 
 
 class Vaults:

@@ -20,6 +20,7 @@ Raised
     `ObjectsGone`  (a Conflict) an object that the batch points at is not stored any more
     `CheckpointGone` (a Conflict) a checkpoint that it relies on was dropped
     `LeaseLost`    (a Conflict) a task is not at the epoch that it names; see `stores.ledger`
+    `WorkspaceTaken` (a Conflict) a workspace is not at the epoch that it names
     `Unavailable`  the store cannot be used now. Whether the batch was written is *unknown*
                    to the caller, who repeats it or gives up
     `Corrupt`      stored bytes are damaged
@@ -35,6 +36,13 @@ Hidden and dropped
     does, and it can be shown again. One that was dropped is gone for good and leaves a
     tombstone, so that its children can tell it from one that was lost.
 
+Workspaces
+    A checkpoint names the workspace that its files are of by an id. The row of that id has a host,
+    a path and an epoch; a host has one workspace at a path. A batch names the epoch that a
+    workspace must be at, and what it becomes; a capture names it as it was when the capture began.
+    To take it over raises the epoch, so captures that have begun elsewhere are refused. Several
+    without a host, which come with imports, may have the same path.
+
 Objects
     Storing an object that is there already changes nothing. An object is never stored
     before those it refers to: they come earlier in the same batch, or `requires` names them.
@@ -43,20 +51,24 @@ Objects
     to it. What is stored ahead of its checkpoint is protected by a pin.
 """
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-from hardsave.errors import Conflict
+from hardsave.errors import Conflict, WorkspaceTaken
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
     filled,
 )
 from hardsave.record import Record
@@ -85,6 +97,18 @@ class Move(NamedTuple):
     become: TimelineRecord
 
 
+NO_HOST = ""
+"""Of a workspace that no host has: it came with an import."""
+
+
+class WorkspaceMove(NamedTuple):
+    """A workspace goes from epoch `expect` (None: there is none of this id) to `become`; its host
+    has no other one at that path. One that becomes what it is is not written."""
+
+    expect: int | None
+    become: WorkspaceRecord
+
+
 class Changes(NamedTuple):
     """What operations change and saves do not.
 
@@ -101,12 +125,16 @@ class Changes(NamedTuple):
     drop: Collection[Id] = ()  # for good; each leaves a tombstone
     replace: Sequence[CheckpointRecord] = ()  # by id: all but number, place and time anew
     forget_log: int = 0  # log entries up to this number go
+    forget_workspaces: Collection[bytes] = ()  # by id: their rows go, no checkpoint does
     keeps: Collection[Id] = ()
     latest: int | None = None
+    purges: bool = False  # something must be gone: see `Store.last_purge`
 
 
 NO_CHANGES = Changes()
 _NO_OBJECTS: Mapping[Hash, bytes] = MappingProxyType({})
+_NO_LABELS: Mapping[Id, Labels] = MappingProxyType({})
+_NO_NOTES: Mapping[Id, Sequence[Note]] = MappingProxyType({})
 
 
 class Batch(NamedTuple):
@@ -114,6 +142,9 @@ class Batch(NamedTuple):
 
     `event` is the checkpoint saved, or the entry of log or ledger for what was done; its id is
     the id of the batch. `move` holds if head and last number of its timeline are as expected.
+    `labels` take the place of those that these checkpoints had. `notes` are added to these
+    checkpoints; one that has the key of an earlier one takes its place. Both may speak of
+    checkpoints that the batch adds; what names none is left out.
     """
 
     user: str | None
@@ -123,11 +154,15 @@ class Batch(NamedTuple):
     requires: Collection[Hash] = ()
     changes: Changes = NO_CHANGES
     work: Work = NO_WORK
+    labels: Mapping[Id, Labels] = _NO_LABELS
+    notes: Mapping[Id, Sequence[Note]] = _NO_NOTES
+    workspaces: Sequence[WorkspaceMove] = ()  # in order, each on what those before it have made
 
 
 def of_ledger(user: str | None, event: EntryRecord, work: Work) -> Batch:
     """A batch of tasks alone."""
-    return filled(Batch, (user, event, None, _NO_OBJECTS, (), NO_CHANGES, work))
+    nothing = (None, _NO_OBJECTS, (), NO_CHANGES)
+    return filled(Batch, (user, event, *nothing, work, _NO_LABELS, _NO_NOTES, ()))
 
 
 class Query(NamedTuple):
@@ -143,6 +178,7 @@ class Query(NamedTuple):
     since: int | None = None  # microseconds, inclusive
     until: int | None = None  # microseconds, inclusive
     hidden: bool = False  # hidden ones too
+    labels: Labels = ()  # only those that have all of these
 
 
 FILES_WITHIN = 20
@@ -155,9 +191,12 @@ class TimelineQuery(NamedTuple):
 
     limit: int
     after: tuple[int, str] | None = None  # the cursor: update and name of the last one before
-    workspace: bytes | None = None  # only those whose newest files are of this directory: of the
+    workspace: bytes | None = None  # only those whose newest files are of this workspace: of the
     # newest `FILES_WITHIN` checkpoints the first that has any, or else the head
     deleted: bool = False  # deleted ones too
+    prefix: str = ""  # only those whose names begin with it
+    text: str = ""  # only those that have it in name or title; a to z in capitals or not
+    status: str | None = None  # only those whose newest checkpoint has it
 
 
 class TimelineRow(NamedTuple):
@@ -167,6 +206,7 @@ class TimelineRow(NamedTuple):
     updated_at: int
     newest: CheckpointRecord | None  # the newest on it that is not hidden
     head: CheckpointRecord | None
+    saved: int  # how many checkpoints it has, hidden ones aside
 
 
 class Stats(Record):
@@ -266,9 +306,16 @@ class Store(LedgerStore, Protocol):
         """Where a timeline stands; None if it does not exist."""
 
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
-        """Timelines by name, those after the name `after`; with `deleted` ones or without."""
+        """Timelines by name, those after the name `after`; with `deleted` ones or without. With a
+        `prefix` only those whose names begin with it, and no others are read."""
 
     def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
         """A page of timelines, those that were saved on or made last first."""
@@ -284,11 +331,45 @@ class Store(LedgerStore, Protocol):
     def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
         """A page of a timeline's checkpoints, newest first."""
 
+    def labelled(
+        self, user: str | None, labels: Labels, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        """Checkpoints of all timelines that have all of these labels, at least one, the newest
+        commit first, those before commit `before`."""
+
+    def labels(self, user: str | None, ids: Collection[Id]) -> dict[Id, Labels]:
+        """The labels of these checkpoints, hidden ones too. Those that have none are left out."""
+
+    def notes(self, user: str | None, ids: Collection[Id]) -> dict[Id, list[Note]]:
+        """The notes of these checkpoints, hidden ones too, in the order in which their keys first
+        came. Those that have none are left out."""
+
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        """Add notes to a checkpoint, all or none, as durable as a commit. To do it again changes
+        nothing. Without `replace` those stay whose key is there already.
+
+        `CheckpointGone` if there is no such checkpoint.
+        """
+
     def count(self, user: str | None, timeline: str) -> int:
         """How many checkpoints a timeline has."""
 
     def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
-        """The checkpoints saved on top of one, on any timeline, in the order of commits."""
+        """The checkpoints saved on top of one, on any timeline, in the order of commits. The one
+        may have been dropped since."""
+
+    def branches(
+        self, user: str | None, timeline: str, first: int, last: int
+    ) -> list[CheckpointRecord]:
+        """Where the history of a timeline forks: checkpoints saved on top of those with the numbers
+        `first` to `last`, but for each one's successor on the timeline itself; in the order of
+        commits. With a page of checkpoints that is a page of the graph."""
+
+    def ancestors(self, user: str | None, id: Id, limit: int) -> list[CheckpointRecord]:
+        """A checkpoint, its parent, the parent of that, and so on, hidden ones too: up to a root,
+        or to one whose parent is there no more."""
 
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
         """Checkpoints in the order of their commits, after commit `after`; hidden ones too."""
@@ -305,9 +386,18 @@ class Store(LedgerStore, Protocol):
         """Checkpoints with files of a workspace, the newest commit first, those before commit
         `before`; with hidden ones or without."""
 
-    def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
-        """Directories that checkpoints have files of, hidden ones too, in the order of their
-        bytes; those after the path `after`."""
+    def workspace(self, user: str | None, id: bytes) -> WorkspaceRecord | None:
+        """One workspace by its id."""
+
+    def workspace_at(self, user: str | None, host: str, path: bytes) -> WorkspaceRecord | None:
+        """The workspace that a host has at a path; of several without a host the one with the
+        lowest id."""
+
+    def workspaces(
+        self, user: str | None, after: tuple[str, bytes, bytes], limit: int
+    ) -> list[WorkspaceRecord]:
+        """Workspaces by host, path and id, in the order of their bytes; those after these three.
+        The first come after `("", b"", b"")`."""
 
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         """What is left of a checkpoint that was dropped."""
@@ -325,6 +415,9 @@ class Store(LedgerStore, Protocol):
     ) -> list[LogRecord]:
         """Log entries newest first, those before commit `before`; with a `timeline` only its own
         and those that name none, which may be about any."""
+
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        """One log entry by its id; None if there is none, or it was forgotten."""
 
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
@@ -373,6 +466,10 @@ class Store(LedgerStore, Protocol):
         made anew; None: keep it in memory. It ends with `what`, and what comes before that is
         always the same."""
 
+    def last_purge(self, user: str | None) -> int:
+        """The number of this user's last commit that `purges`; 0 if none has. What any host has
+        made from what was stored before that commit may hold what must be gone."""
+
     def once(self, name: str) -> AbstractContextManager[Turn | None]:
         """A turn that one process of all hosts has at a time, until its block ends or it dies. None
         if another one has it: nothing waits."""
@@ -392,6 +489,38 @@ class Store(LedgerStore, Protocol):
 
     def close(self) -> None:
         """Release everything. A second call does nothing; any other call is `Misuse`."""
+
+
+def check_workspace(
+    move: WorkspaceMove, standing: WorkspaceRecord | None, there: WorkspaceRecord | None
+) -> None:
+    """Raise what keeps a workspace from becoming what a move says: `standing` has its id, `there`
+    its host and path."""
+    become = move.become
+    if (None if standing is None else standing.epoch) != move.expect:
+        raise WorkspaceTaken(taken_message(become, standing))
+    if become.host != NO_HOST and there is not None and there.id != become.id:
+        raise WorkspaceTaken(taken_message(become, there))
+
+
+def taken_message(wanted: WorkspaceRecord, standing: WorkspaceRecord | None) -> str:
+    """What to say when a workspace is not at the epoch that a batch expects, or not alone."""
+    shown = repr(os.fsdecode(wanted.path))
+    if standing is None:
+        return f"the workspace {shown} was forgotten meanwhile: capture it again"
+    if standing.id != wanted.id:
+        return f"another workspace is at {shown} by now: capture it again"
+    if (standing.host, standing.path) == (wanted.host, wanted.path):
+        return (
+            f"the workspace {shown} was taken over since this capture began (epoch "
+            f"{standing.epoch}): look what is there, then capture it again"
+        )
+    place = repr(os.fsdecode(standing.path))
+    owner = f"host {standing.host}" if standing.host else "no host"
+    return (
+        f"the workspace {shown} was taken over since this capture began: it is {place} of {owner} "
+        "now; go on there, or save this directory anew as a workspace of its own"
+    )
 
 
 NESTED = (

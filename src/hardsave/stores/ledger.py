@@ -75,12 +75,14 @@ BURIED = "this process was taken for dead: its lease had passed, and others have
 
 
 class TaskQuery(NamedTuple):
-    """Tasks in the order in which they were added. Every condition narrows; None does not."""
+    """Tasks in the order in which they were added, or the newest first. Every condition narrows;
+    None does not."""
 
     limit: int
-    after: int = 0  # the cursor: the place of a task, which may be gone by now
+    after: int = 0  # the cursor: the place of the last task before, which may be gone by now
     state: str | None = None
     owner: Id | None = None
+    newest_first: bool = False
 
 
 class Moment(NamedTuple):

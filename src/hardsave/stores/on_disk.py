@@ -4,7 +4,7 @@ A store that is kept by a server has no file to repair, no second copy that it r
 nothing to sync. Callers ask here, so that such a store need not pretend.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol, runtime_checkable
 
 from hardsave.objects.hashing import Hash
@@ -23,8 +23,9 @@ class OnDisk(Protocol):
     def rescue(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         """Those of the objects that a second copy holds, if this store keeps one."""
 
-    def compact(self) -> None:
-        """Rewrite what is scattered so that it is small and quick to read."""
+    def compact(self, refs: Callable[[bytes], Collection[Hash]]) -> None:
+        """Rewrite what is scattered so that it is small, and a timeline is quick to read. `refs`
+        tells what an object refers to."""
 
     def sync(self) -> None:
         """Every commit that has returned survives a power loss from now on, whatever durability the
@@ -44,9 +45,9 @@ def rescued(store: Store, user: str | None, hashes: Collection[Hash]) -> dict[Ha
     return store.rescue(user, hashes) if isinstance(store, OnDisk) else {}
 
 
-def compact(store: Store) -> None:
+def compact(store: Store, refs: Callable[[bytes], Collection[Hash]]) -> None:
     if isinstance(store, OnDisk):
-        store.compact()
+        store.compact(refs)
 
 
 def sync(store: Store) -> None:

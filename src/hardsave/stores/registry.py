@@ -17,14 +17,17 @@ def open_store(
     *,
     durability: Durability = "power",
     compress: Callable[[], bool] = lambda: True,
+    read_only: bool = False,
 ) -> Store:
-    """The store at `url`, created if it does not exist. Whether to
+    """The store at `url`, created if it does not exist, unless it is opened `read_only`. Whether to
     `compress` what is written to a disk is asked when that is first worth it; what is there is read
     either way."""
     if durability not in ("power", "process"):
         raise Misuse(f"durability is 'power' or 'process', not {durability!r}")
     if not isinstance(url, str):
         raise Misuse(f"a store is named by a URL such as 'sqlite:///runs.db', not {url!r}")
+    if read_only and url == "memory://":
+        raise Misuse("a store in memory is empty when it is opened; leave read_only=True out")
     if url == "memory://":
         from hardsave.stores.memory.store import (
             MemoryStore,  # each store is loaded where it is used
@@ -35,7 +38,7 @@ def open_store(
     if scheme == "memory":
         raise Misuse(f"a store in memory has no name: write memory:// instead of {url!r}")
     if scheme == "sqlite":
-        return _sqlite(url, durability, compress=compress)
+        return _sqlite(url, durability, compress=compress, read_only=read_only)
     raise Misuse(f"{url!r} names no store; write sqlite:///path or memory://")
 
 
@@ -56,7 +59,10 @@ def sqlite_path(url: str) -> str:
     return path
 
 
-def _sqlite(url: str, durability: Durability, *, compress: Callable[[], bool]) -> Store:
+def _sqlite(
+    url: str, durability: Durability, *, compress: Callable[[], bool], read_only: bool
+) -> Store:
     from hardsave.stores.sqlite import SqliteStore  # apsw is loaded only where it is used
 
-    return SqliteStore(sqlite_path(url), durability=durability, compress=compress)
+    path = sqlite_path(url)
+    return SqliteStore(path, durability=durability, compress=compress, read_only=read_only)

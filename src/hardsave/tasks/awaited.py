@@ -220,9 +220,16 @@ class Tasks:
         return await self._threads.run(self._sync.get, id)
 
     async def find(
-        self, *, state: str | None = None, limit: int = 50, after: str | None = None
+        self,
+        *,
+        state: str | None = None,
+        newest_first: bool = False,
+        limit: int = 50,
+        after: str | None = None,
     ) -> Page[Task]:
-        return await self._threads.run(self._sync.find, state=state, limit=limit, after=after)
+        return await self._threads.run(
+            self._sync.find, state=state, newest_first=newest_first, limit=limit, after=after
+        )
 
     async def history(self, id: str) -> list[TaskEvent]:
         return await self._threads.run(self._sync.history, id)

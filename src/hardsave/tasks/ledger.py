@@ -35,6 +35,7 @@ from hardsave.tasks.task import Task, view
 if TYPE_CHECKING:
     from hardsave.tasks.executor import Runner
     from hardsave.tasks.recovery import RecoveryReport
+    from hardsave.tasks.rescue import Foreseen
 
 _TRIES = 100  # of a write that others were faster with
 PAGE = 500
@@ -114,16 +115,23 @@ class Tasks(threads.Shared):
         return self._view(self._found(id))
 
     def find(
-        self, *, state: str | None = None, limit: int = 50, after: str | None = None
+        self,
+        *,
+        state: str | None = None,
+        newest_first: bool = False,
+        limit: int = 50,
+        after: str | None = None,
     ) -> Page[Task]:
-        """A page of tasks, in the order they were added. `after` is the `next` of the page
-        before."""
+        """A page of tasks, in the order they were added, or the newest first. `after` is the `next`
+        of the page before, whatever has become of its tasks."""
         if state is not None and state not in states.STATES:
             raise Misuse(f"a state is one of {', '.join(states.STATES)}, not {state!r}")
         if limit < 1:
             raise Misuse(f"limit is at least 1, not {limit}")
-        listing = f"tasks {self._desk.user!r}"
-        query = TaskQuery(limit + 1, after=_place(after, listing), state=state)
+        listing = f"tasks {self._desk.user!r} {newest_first}"
+        query = TaskQuery(
+            limit + 1, after=_place(after, listing), state=state, newest_first=newest_first
+        )
         rows = self._desk.store.tasks(self._desk.user, query)
         more = cursor_of(listing, rows[limit - 1].place) if len(rows) > limit else None
         return Page([self._view(row) for row in rows[:limit]], more)
@@ -482,6 +490,20 @@ def recover_by_itself(tasks: Tasks) -> "RecoveryReport":
     holds = tasks._settings.recovery == "manual"
     found = rescue.bury_the_dead(tasks._desk, "recover", take_over=False, holds=holds)
     return rescue.report(tasks._desk, found, tasks.stats())
+
+
+def foresee(tasks: Tasks) -> "Foreseen":
+    """The same, and nothing is written: how tasks of dead processes would stand."""
+    from hardsave.tasks import rescue
+
+    return rescue.foreseen(tasks._desk, holds=tasks._settings.recovery == "manual")
+
+
+def newest(tasks: Tasks, state: str | None, after: int) -> Iterator[tuple[int, Task]]:
+    """Tasks with their places, the newest first: those behind a place, 0 before the first."""
+    query = TaskQuery(PAGE, after=after, state=state, newest_first=True)
+    for row in every(tasks._desk.store, tasks._desk.user, query):
+        yield row.place, tasks._view(row)
 
 
 def _place(after: Any, listing: str) -> int:

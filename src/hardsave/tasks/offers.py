@@ -5,6 +5,7 @@ other, so each looks now and then whether its own still stands; who has died is 
 whoever reads or writes. It is for people to read: nothing is decided by it.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from hardsave.objects.records import Id
@@ -29,9 +30,10 @@ def offer(runner: "Runner", what: Any) -> None:
         desk.commit(desk.entry(_KIND, None, {"by": {**standing, owner: what}}), Work())
 
 
-def offered(tasks: "Tasks") -> list[Any]:
-    """What everybody offers who runs now."""
-    return list(_standing(tasks._desk).values())
+def offered(tasks: "Tasks", *, without: Collection[Id] = ()) -> list[Any]:
+    """What the sessions offer that run now; `without` those that are known to have died."""
+    standing = _standing(tasks._desk)
+    return [what for owner, what in standing.items() if owner not in without]
 
 
 def _standing(desk: Desk) -> dict[Id, Any]:

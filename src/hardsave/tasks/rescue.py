@@ -4,7 +4,7 @@ What a program that outlived its attempt still works on stays where it is, and s
 of the dead: both are looked at again the next time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hardsave.errors import Conflict, Unavailable
 from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
@@ -63,6 +63,32 @@ def _holding(found: Buried) -> Buried:
     spent = [task for task in found.tasks if task.attempts >= task.max_attempts]
     held = [task for task in found.tasks if task.attempts < task.max_attempts]
     return found._replace(tasks=spent, held=held)
+
+
+class Foreseen(NamedTuple):
+    """What a recovery would do, and has not done: a look writes nothing."""
+
+    become: Mapping[str, Task]  # by id, tasks of dead processes as they would stand then
+    held: frozenset[str]  # those that would stay, and wait for an order
+    owners: frozenset[Id]  # that have died
+
+
+NOTHING_FORESEEN = Foreseen({}, frozenset(), frozenset())
+
+
+def foreseen(desk: Desk, *, holds: bool) -> Foreseen:
+    """What `bury_the_dead` would do. Of processes on other machines nothing can be told."""
+    try:
+        found = the_dead(desk, take_over=False)
+    except Unavailable:
+        return NOTHING_FORESEEN
+    if holds:
+        found = [_holding(each) for each in found]
+    now = desk.clock()
+    become = [states.interrupted(task, now) for each in found for task in each.tasks]
+    held = frozenset(task.name for each in found for task in each.held)
+    owners = frozenset(each.owner.id for each in found if each.owner is not None)
+    return Foreseen({task.name: view(task, desk.codec) for task in become}, held, owners)
 
 
 def obituary(found: Buried) -> str:

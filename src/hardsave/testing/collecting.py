@@ -210,7 +210,7 @@ class Collecting:
             line.save()
         before = [trace(store, line.user) for line in lines]
         for _ in range(2):
-            on_disk.compact(store)
+            on_disk.compact(store, refs_of)
             assert [trace(store, line.user) for line in lines] == before
             for line in lines:
                 roots = [record.root for record in line.saved]

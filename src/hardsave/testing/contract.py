@@ -6,16 +6,24 @@ A subclass says how its store is opened, and pytest does the rest:
         def open_store(self, folder: Path) -> Store:
             return MyStore(folder / "my.store")
 
+The class stands at the top of its file, which other processes import to open the same store.
 `folder` is empty and each test has its own. `open_store` is called again with the same
 folder to open the same store a second time; a store that is gone with its process says
 `persists = False` instead, and those tests are skipped.
 
 writing    all or nothing, repeats, numbers, what a batch may expect
 reading    every read, its order, its filters, its pages
-users      nobody sees what is somebody else's
+listing    timelines by their last update, counts, branches, ancestors
+workspaces which directory of which host files are of, and whose captures are refused
+users      what a user sees is its own
 threads    many writers at once
+attaching  labels and notes of checkpoints, timelines by the beginning of their names
 operating  hide, show, drop, replace, move several timelines, import
 collecting what goes, and what must not
+processes  several processes, and one that dies before it has told
+hosts      a second host, and a container on this one
+following  reading what is committed while others write
+turns      turns, paths of this host, calls that are repeated
 working    tasks, their epochs and entries, and who may write them
 queueing   which tasks are due, for whom they wait, and who may claim them
 lasting    large things, closing, opening again
@@ -27,19 +35,41 @@ from pathlib import Path
 import pytest
 
 from hardsave.stores.base import Store
+from hardsave.testing.attaching import Attaching
 from hardsave.testing.collecting import Collecting
+from hardsave.testing.following import Following
+from hardsave.testing.hosts import Hosts
 from hardsave.testing.lasting import Lasting
+from hardsave.testing.listing import Listing
 from hardsave.testing.operating import Operating
+from hardsave.testing.processes import Processes
 from hardsave.testing.queueing import Queueing
 from hardsave.testing.reading import Reading
 from hardsave.testing.threads import Threads
+from hardsave.testing.turns import Turns
 from hardsave.testing.users import Users
 from hardsave.testing.working import Working
+from hardsave.testing.workspaces import Workspaces
 from hardsave.testing.writing import Writing
 
 
 class StoreContract(
-    Writing, Reading, Operating, Collecting, Working, Queueing, Users, Threads, Lasting
+    Writing,
+    Reading,
+    Listing,
+    Attaching,
+    Operating,
+    Collecting,
+    Working,
+    Queueing,
+    Workspaces,
+    Users,
+    Threads,
+    Turns,
+    Following,
+    Processes,
+    Hosts,
+    Lasting,
 ):
     """Subclass it as `Test…`, and define `open_store`."""
 

@@ -44,7 +44,7 @@ def happened(label: str, task: str | None, *, step: str | None = None, at: int =
 
 def an_owner(label: str, until: int = 1_000) -> OwnerRecord:
     return OwnerRecord(
-        an_id(label), label, "host", b"bootboot", 7, 42, 99, MOMENT, until, b"bootboot"
+        an_id(label), label, "host", b"bootboot", 7, 42, 99, MOMENT, until, b"a clock"
     )
 
 

@@ -253,6 +253,22 @@ class Operating:
         numbers = [record.number for record in found]
         assert 0 < numbers[0] < numbers[1] < number
 
+    # Purging
+
+    def test_the_last_purge_is_the_last_commit_that_said_so(self, store: Store) -> None:
+        for user in (None, "ada"):
+            assert store.last_purge(user) == 0
+            line = Line(store, user=user)
+            line.save()
+            first = operate(store, "purge", Changes(purges=True), user)
+            assert store.last_purge(user) == first
+            line.save()
+            operate(store, "no purge", Changes(hide=[line.saved[0].id]), user)
+            assert store.last_purge(user) == first
+            dropping = Changes(drop=[line.saved[0].id], purges=True)
+            assert operate(store, "drop", dropping, user) == store.last_purge(user) > first
+        assert store.last_purge("bob") == 0
+
     # Reading what happened
 
     def test_children_come_in_the_order_of_commits_from_every_timeline(self, store: Store) -> None:

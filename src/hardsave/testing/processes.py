@@ -55,6 +55,11 @@ class Process:
         assert "raised" not in told, told["raised"]
         return told["is"]
 
+    def has_answered(self) -> bool:
+        """Whether `answer` would not wait."""
+        assert self._process.stdout is not None
+        return bool(select.select([self._process.stdout], [], [], 0)[0])
+
     def ask(self, do: str, **about: Any) -> Any:
         self.tell(do, **about)
         return self.answer()
@@ -122,7 +127,8 @@ class Processes:
         raise NotImplementedError
 
     @pytest.fixture(scope="class")
-    def started(self, request: pytest.FixtureRequest) -> Iterator[Crew]:
+    @classmethod
+    def started(cls, request: pytest.FixtureRequest) -> Iterator[Crew]:
         assert request.cls is not None
         crew = Crew(request.cls)
         yield crew

@@ -70,6 +70,20 @@ class Queueing:
         move(store, moved, "claim", state="in_progress", epoch=1)
         assert names(list(every_two)) == ["c", "d", "e", "b"]
 
+    def test_tasks_are_listed_newest_first_behind_those_that_are_gone(self, store: Store) -> None:
+        for name in "abcdef":
+            add(store, a_task(name, state="failed" if name in "bf" else "pending"))
+        add(store, a_task("hers"), "ada")
+        newest = TaskQuery(2, newest_first=True)
+        every_two = every(store, None, newest)
+        seen = [next(every_two).name, next(every_two).name]
+        assert seen == ["f", "e"]
+        store.commit(Batch(None, happened("gone", None), work=Work(forget=["e"])))
+        add(store, a_task("new"))
+        assert names(list(every_two)) == ["d", "c", "b", "a"]
+        assert names(list(every(store, None, newest._replace(state="failed")))) == ["f", "b"]
+        assert names(store.tasks("ada", newest)) == ["hers"]
+
     def test_retries_are_found_whoever_stands_before_them(self, store: Store) -> None:
         for number in range(20):
             add(store, a_task(f"t{number}", due=MOMENT + 2, priority=9))

@@ -5,17 +5,14 @@ from itertools import product
 from typing import Any
 
 from hardsave.objects.hashing import Hash, digest
-from hardsave.objects.records import CheckpointRecord, TimelineRecord
+from hardsave.objects.records import CheckpointRecord
 from hardsave.stores import on_disk
 from hardsave.stores.base import (
     Batch,
     Changes,
-    Move,
     Query,
     Stats,
     Store,
-    TimelineQuery,
-    TimelineRow,
 )
 from hardsave.testing.batches import (
     MOMENT,
@@ -27,6 +24,7 @@ from hardsave.testing.batches import (
     an_object,
     but,
     operate,
+    refs_of,
     some_objects,
     walk,
 )
@@ -99,7 +97,7 @@ class Reading:
         for count, part in enumerate(store.scan(None)):
             found |= part
             if count == 1:
-                on_disk.compact(store)
+                on_disk.compact(store, refs_of)
                 store.commit(Batch(None, an_entry("new"), objects=some_objects("new", 3)))
         assert found.items() >= saved.items()
 
@@ -138,75 +136,6 @@ class Reading:
             Line(store, name).save()
         second = store.timelines(None, first[-1].name, 10)
         assert [row.name for row in first + second] == ["b", "d", "e", "f", "h"]
-
-    def test_deleted_timelines_are_listed_if_they_are_asked_for(self, store: Store) -> None:
-        gone, here = Line(store, "gone"), Line(store, "here")
-        gone.save()
-        here.save()
-        assert gone.standing is not None
-        deleted = gone.standing._replace(head=None, is_deleted=True)
-        gone.commit(Batch(None, an_entry("delete"), Move(gone.standing, deleted)))
-        assert [row.name for row in store.timelines(None, None, 10)] == ["here"]
-        assert store.timelines(None, None, 10, deleted=True)[0] == deleted
-        assert [row.line.name for row in _recent(store)] == ["here"]
-        assert {row.line.name for row in _recent(store, deleted=True)} == {"gone", "here"}
-
-    # Timelines by their last update
-
-    def test_timelines_come_by_their_last_update(self, store: Store) -> None:
-        one, two, three = Line(store, "one"), Line(store, "two"), Line(store, "three")
-        for line in (one, one, one, two, three, three):  # each save is a second later on its line
-            line.save()
-        Line(store, "one", user="ada").save()
-        rows = _recent(store)
-        assert [row.line.name for row in rows] == ["one", "three", "two"]
-        assert [row.line for row in rows] == [one.standing, three.standing, two.standing]
-        assert [row.newest for row in rows] == [one.saved[-1], three.saved[-1], two.saved[-1]]
-        assert [row.head for row in rows] == [row.newest for row in rows]
-        assert [row.updated_at for row in rows] == [MOMENT + n * SECOND for n in (3, 2, 1)]
-
-    def test_timelines_of_one_update_come_by_name_and_in_pages(self, store: Store) -> None:
-        for name in reversed(NAMES):
-            Line(store, name).save()
-        for limit in (1, 3, len(NAMES), len(NAMES) + 1):
-            found = walk(
-                lambda at, n: store.recent_timelines(None, TimelineQuery(n, at)),
-                lambda row: (row.updated_at, row.line.name),
-                limit,
-            )
-            assert [row.line.name for row in found] == list(NAMES)
-
-    def test_a_timeline_that_was_rewound_has_its_head_and_its_newest(self, store: Store) -> None:
-        line = Line(store)
-        first, second = line.save(), line.save()
-        line.commit(line.moved("back", head=first.id))
-        hidden = line.save()
-        operate(store, "hide", Changes(hide=[hidden.id]))
-        line.commit(line.moved("again", head=first.id))
-        (row,) = _recent(store)
-        assert (row.newest, row.head) == (second, first)
-
-    def test_a_fork_without_a_save_has_a_head_alone(self, store: Store) -> None:
-        source = Line(store).save_files(b"/w")
-        fork = TimelineRecord("try", source.id, 0, MOMENT + 9 * SECOND, source.id)
-        store.commit(Batch(None, an_entry("fork"), Move(None, fork)))
-        row = _recent(store)[0]
-        assert row == (fork, MOMENT + 9 * SECOND, None, source)
-        assert _recent(store, workspace=b"/w")[0] == row
-
-    def test_timelines_of_a_workspace_are_those_whose_newest_files_are_of_it(
-        self, store: Store
-    ) -> None:
-        here, moved, plain = Line(store, "here"), Line(store, "moved"), Line(store, "plain")
-        here.save_files(b"/w")
-        here.save()
-        moved.save_files(b"/w")
-        moved.save_files(b"/w/x")
-        plain.save()
-        assert [row.line.name for row in _recent(store, workspace=b"/w")] == ["here"]
-        assert [row.line.name for row in _recent(store, workspace=b"/w/x")] == ["moved"]
-        assert _recent(store, workspace=b"/") == []
-        assert len(_recent(store)) == 3
 
     # Checkpoints
 
@@ -328,11 +257,6 @@ class Reading:
         assert store.captured(None, b"/w", third.number, 1) == [second]
         assert store.captured(None, b"/w/x", None, 10) == [elsewhere]
         assert store.captured(None, b"/", None, 10) == []
-        assert store.workspaces(None, b"", 10) == [b"/w", b"/w/x"]
-        assert store.workspaces(None, b"", 1) == [b"/w"]
-        assert store.workspaces(None, b"/w", 10) == [b"/w/x"]
-        assert store.workspaces("ada", b"", 10) == [b"/w"]
-        assert store.workspaces("bob", b"", 10) == []
         assert store.checkpoint(None, third.id) == third
 
     def test_deleted_checkpoints_of_a_workspace_are_found_too(self, store: Store) -> None:
@@ -360,6 +284,20 @@ class Reading:
         entry = an_entry("x", timeline="no such timeline Ω", kind="fork")._replace(data=b"\0\xff")
         entry = entry._replace(number=store.commit(Batch(None, entry)))
         assert store.log(None, 0, 10) == [entry]
+
+    def test_a_log_entry_is_found_by_its_id(self, store: Store) -> None:
+        entries = [an_entry(f"entry {number}") for number in range(3)]
+        numbers = [store.commit(Batch(None, entry)) for entry in entries]
+        Line(store).save()
+        for entry, number in zip(entries, numbers, strict=True):
+            assert store.log_entry(None, entry.id) == entry._replace(number=number)
+        assert store.log_entry("ada", entries[0].id) is None
+        assert store.log_entry(None, b"?" * len(entries[0].id)) is None
+        checkpoint = store.checkpoints(None, Query("main", 1))[0]
+        assert store.log_entry(None, checkpoint.id) is None
+        forget = Batch(None, an_entry("forget"), changes=Changes(forget_log=numbers[0]))
+        store.commit(forget)
+        assert store.log_entry(None, entries[0].id) is None
 
     def test_the_log_pages_by_number(self, store: Store) -> None:
         for number in range(7):
@@ -429,7 +367,12 @@ def _queries() -> Iterator[Query]:
         "since": (None, MOMENT + 5 * SECOND),
         "until": (None, MOMENT + 20 * SECOND),
     }
-    assert choices.keys() == Query.__annotations__.keys() - {"timeline", "limit", "hidden"}
+    assert choices.keys() == Query.__annotations__.keys() - {
+        "timeline",
+        "limit",
+        "hidden",
+        "labels",  # see `attaching`
+    }
     for values in product(*choices.values()):
         yield Query("main", limit=7, **dict(zip(choices, values, strict=True)))
 
@@ -454,9 +397,3 @@ def _matches(row: CheckpointRecord, query: Query) -> bool:
 
 def _scanned(store: Store, user: str | None = None) -> dict[Hash, bytes]:
     return {address: data for part in store.scan(user) for address, data in part.items()}
-
-
-def _recent(
-    store: Store, *, workspace: bytes | None = None, deleted: bool = False
-) -> list[TimelineRow]:
-    return store.recent_timelines(None, TimelineQuery(100, None, workspace, deleted))

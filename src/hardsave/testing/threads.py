@@ -21,7 +21,7 @@ class Threads:
         lines = [Line(store, writer="one"), Line(store, writer="two")]
         for turn in range(1, 26):
             batches = [line.next() for line in lines]
-            answers = _at_once([_attempt(store, batch) for batch in batches])
+            answers = at_once([_attempt(store, batch) for batch in batches])
             won = [n for n, answer in enumerate(answers) if isinstance(answer, int)]
             assert len(won) == 1, answers
             winner, loser = batches[won[0]], batches[1 - won[0]]
@@ -35,7 +35,7 @@ class Threads:
 
     def test_one_of_many_creates_a_timeline(self, store: Store) -> None:
         lines = [Line(store, writer=str(number)) for number in range(6)]
-        answers = _at_once([_attempt(store, line.next()) for line in lines])
+        answers = at_once([_attempt(store, line.next()) for line in lines])
         assert len([answer for answer in answers if isinstance(answer, int)]) == 1
         assert store.count(None, "main") == 1
 
@@ -45,7 +45,7 @@ class Threads:
         def save(line: Line) -> list[int]:
             return [line.save().number for _ in range(20)]
 
-        numbers = _at_once([lambda line=line: save(line) for line in lines])  # type: ignore[misc] # bound to the loop
+        numbers = at_once([lambda line=line: save(line) for line in lines])  # type: ignore[misc] # bound to the loop
         for user in (None, "ada"):
             pairs = zip(lines, numbers, strict=True)
             together = [n for line, some in pairs if line.user == user for n in some]
@@ -63,7 +63,7 @@ class Threads:
         line.save()
         for _ in range(5):
             batch = line.next()
-            answers = _at_once([lambda batch=batch: store.commit(batch)] * 4)  # type: ignore[misc] # bound to the loop
+            answers = at_once([lambda batch=batch: store.commit(batch)] * 4)  # type: ignore[misc] # bound to the loop
             assert len(set(answers)) == 1
             line.commit(batch)
         assert store.count(None, "main") == 6
@@ -77,7 +77,7 @@ class Threads:
         for _ in range(5):
             batches = [line.next() for line in lines]
             refused = [line.next() for line in stale]
-            answers = _at_once([_attempt(store, batch) for batch in batches + refused])
+            answers = at_once([_attempt(store, batch) for batch in batches + refused])
             assert [type(answer) for answer in answers] == [int] * 4 + [Conflict] * 4
             for line, batch in zip(lines, batches, strict=True):
                 line.commit(batch)
@@ -107,7 +107,7 @@ class Threads:
                 assert head.root in store.read(None, [head.root]), "a checkpoint without its state"
                 assert store.count(None, "main") >= head.seq
 
-        _at_once([look, look, write])
+        at_once([look, look, write])
         assert store.count(None, "main") == 61
 
     def test_an_object_stored_by_many_at_once_is_stored_once(self, store: Store) -> None:
@@ -116,7 +116,7 @@ class Threads:
             batches = [
                 Batch(None, an_entry(f"{turn} {writer}"), objects=objects) for writer in range(4)
             ]
-            _at_once([_attempt(store, batch) for batch in batches])
+            at_once([_attempt(store, batch) for batch in batches])
         assert store.stats(None).objects == 10
         assert list(store.verify()) == []
 
@@ -131,7 +131,7 @@ def _attempt(store: Store, batch: Batch) -> Callable[[], int | Conflict]:
     return attempt
 
 
-def _at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """What each call answers, when all of them start together."""
     barrier = threading.Barrier(len(calls))
     futures: list[Future[Result]] = [Future() for _ in calls]

@@ -102,6 +102,19 @@ class Writing:
         for batch, number in zip(batches, numbers, strict=True):
             _repeats(store, batch, number)
 
+    def test_an_id_that_comes_twice_is_recognised_wherever_the_timeline_stands(
+        self, store: Store
+    ) -> None:
+        line, other = Line(store), Line(store, "other", writer="other")
+        first = line.save()
+        line.save()
+        for each in (line, other, Line(store, "new", writer="new")):
+            batch = each.next()
+            again = but(batch, event=batch.event._replace(id=first.id))
+            _repeats(store, again, first.number)
+            each.save()
+        assert store.verify() == []
+
     def test_a_repeat_is_recognised_before_its_expectation_is_checked(self, store: Store) -> None:
         # The timeline goes away and comes back: what the batch expects holds once more.
         line = Line(store)

@@ -11,6 +11,7 @@ from hardsave.timeline import refs
 from hardsave.timeline.names import numbered
 
 PAGE = 1_000
+FEW = 4  # ancestors, at first: most callers need the nearest alone
 CANDIDATES = 10  # listed when a prefix is not unique
 
 
@@ -56,14 +57,15 @@ class History:
         What was dropped, or deleted by itself, is passed over. The history that a fork has
         in common with a timeline that was deleted later is still its history.
         """
-        child, parent = record.id, record.parent
+        child, parent, size = record.id, record.parent, FEW
         while parent is not None:
             check_deadline()
-            found = self._store.checkpoint(self._user, parent)
-            if found is not None:
-                if not found.is_hidden or found.timeline != record.timeline or record.is_hidden:
-                    yield found
-                child, parent = found.id, found.parent
+            if page := self._store.ancestors(self._user, parent, size):
+                for found in page:
+                    if not found.is_hidden or found.timeline != record.timeline or record.is_hidden:
+                        yield found
+                child, parent = page[-1].id, page[-1].parent
+                size = min(PAGE, 4 * size)
                 continue
             stone = self._store.tombstone(self._user, parent)
             if stone is None:
@@ -129,10 +131,13 @@ class History:
                     ) from error
                 gone = record.head
 
-    def timelines(self, *, deleted: bool = False) -> Iterator[TimelineRecord]:
+    def timelines(
+        self, *, deleted: bool = False, prefix: str = "", after: str | None = None
+    ) -> Iterator[TimelineRecord]:
         """Those that are not deleted, by name; or all."""
-        after: str | None = None
-        while rows := self._store.timelines(self._user, after, PAGE, deleted=deleted):
+        while rows := self._store.timelines(
+            self._user, after, PAGE, deleted=deleted, prefix=prefix
+        ):
             check_deadline()
             yield from rows
             after = rows[-1].name

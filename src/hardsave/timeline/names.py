@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from hardsave.defaults import MAX_DESCRIPTION, MAX_NAME
+from hardsave.defaults import MAX_DESCRIPTION, MAX_NAME, MAX_NOTE_KEY
 from hardsave.errors import Misuse
 
 KINDS = ("automatic", "manual", "feature", "session")
@@ -78,6 +78,13 @@ def check_description(text: str) -> str:
 
 def check_label(key: str) -> str:
     _check_line(key, "the key of a label", MAX_NAME)
+    return key
+
+
+def check_note(key: str) -> str:
+    _check_text(key, "the key of a note")
+    if not 1 <= len(key) <= MAX_NOTE_KEY:
+        raise Misuse(f"the key of a note has 1 to {MAX_NOTE_KEY} characters ({key[:80]!r})")
     return key
 
 

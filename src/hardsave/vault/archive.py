@@ -39,6 +39,7 @@ class Past(NamedTuple):
 
     record: CheckpointRecord | Tombstone
     is_hidden: bool = False  # deleted where it came from, and still the history of a fork
+    path: bytes | None = None  # where its workspace was, if it has files
 
 
 def longest(max_value_bytes: int) -> dict[Section, int]:
@@ -75,7 +76,9 @@ def to_timeline(data: bytes) -> TimelineRecord:
 def from_past(past: Past) -> bytes:
     if isinstance(past.record, Tombstone):
         return _codec.encode(list(past.record))
-    return _codec.encode([*past.record[1:_OWN], past.record.summary, past.is_hidden])
+    *about, workspace = past.record[1:_OWN]
+    where = workspace if past.path in (None, workspace) else [workspace, past.path]
+    return _codec.encode([*about, where, past.record.summary, past.is_hidden])
 
 
 def to_past(data: bytes) -> Past:
@@ -93,12 +96,15 @@ def to_past(data: bytes) -> Past:
         about += _NO_FILES
     _check_place(*about[:4])
     _check_about(*about[4:])
+    about[-1], path = _workspace(about[-1])
     if type(is_hidden) is not bool:
         raise Corrupt("a checkpoint's record is malformed")
     if summary is not None:
         _check_summary(summary)
     record = CheckpointRecord(0, *about)
-    return Past(record._replace(summary=summary) if summary is not None else record, is_hidden)
+    if summary is not None:
+        record = record._replace(summary=summary)
+    return Past(record, is_hidden, path)
 
 
 def _check_summary(summary: Any) -> None:
@@ -154,10 +160,23 @@ def _check_files(snapshot: Any, workspace: Any) -> None:
         return
     if type(snapshot) is not bytes or len(snapshot) != HASH_BYTES:
         raise Corrupt("a checkpoint's snapshot is no address")
+    if type(workspace) is list:
+        if len(workspace) != 2:
+            raise Corrupt("a checkpoint's workspace is malformed")
+        id, workspace = workspace
+        if type(id) is not bytes or len(id) != ID_BYTES or id.startswith(b"/"):
+            raise Corrupt("the id of a checkpoint's workspace is malformed")
     if type(workspace) is not bytes or not 0 < len(workspace) <= MAX_PATH or 0 in workspace:
         raise Corrupt("a checkpoint's workspace is no path")
     if not workspace.startswith(b"/") or b".." in workspace.split(b"/"):
         raise Corrupt("a checkpoint's workspace is no whole path")
+
+
+def _workspace(told: Any) -> tuple[bytes | None, bytes | None]:
+    """The id and the path of a checkpoint's workspace; in exports from before ids, the path is
+    both."""
+    id, path = told if type(told) is list else (told, told)
+    return id, path
 
 
 def _check(rule: Any, value: Any) -> None:

@@ -21,8 +21,9 @@ from hardsave.objects.records import (
     LogRecord,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
-from hardsave.stores.base import Batch, Changes, Move, Query
+from hardsave.stores.base import NO_HOST, Batch, Changes, Move, Query, WorkspaceMove
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import archive, operations, placing
@@ -118,7 +119,18 @@ class Plan:
                 keeps=self._relied_on(),
                 latest=self._latest,
             ),
+            workspaces=self._workspaces(),
         )
+
+    def _workspaces(self) -> list[WorkspaceMove]:
+        """Those that are not here come without a host: an import may name any directory it likes,
+        and none is written to before this host has captured it."""
+        every = self._scratch.rows("SELECT id, path FROM places ORDER BY id")
+        return [
+            WorkspaceMove(None, WorkspaceRecord(id, NO_HOST, path))
+            for id, path in every
+            if self._store.workspace(self._user, id) is None
+        ]
 
     def brought(self) -> Brought:
         count = self._scratch.one

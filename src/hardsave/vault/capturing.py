@@ -3,7 +3,9 @@
 Contract. Nothing is written into the workspace or its repository, and no program is run. What
 is small travels in the checkpoint's own commit; of what is large, all but the end is stored
 ahead of it, under a pin that is given back when the commit has been made or given up. The
-caller holds the place's lock from before the capture until after the commit.
+caller holds the place's lock from before the capture until after the commit. The commit names the
+epoch that the workspace had when the capture began: if another host or attempt has taken it over
+since, `WorkspaceTaken`, and nothing is written.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,11 +17,14 @@ from typing import TYPE_CHECKING
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
+from hardsave.stores.base import WorkspaceMove
 from hardsave.tuples import NamedTuple
+from hardsave.vault import local_data
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Last, Place
 from hardsave.workspace.entries import NotCaptured
+from hardsave.workspace.filesystem.exhaustion import unavailable_if_disk_fails
 from hardsave.workspace.git.nested_repository import UNREADABLE
 from hardsave.workspace.scan import cache as caches
 from hardsave.workspace.scan import git_context
@@ -43,7 +48,7 @@ MAX_IGNORED_NOTED = 100  # ignored files that a checkpoint names because nothing
 class Taken(NamedTuple):
     """Captured files, not committed yet."""
 
-    workspace: bytes
+    where: WorkspaceMove  # the workspace as it was before anything was read
     address: Hash  # of the capture
     snapshot: Hash
     objects: Mapping[Hash, bytes]  # to be stored with the commit
@@ -57,6 +62,11 @@ class Taken(NamedTuple):
     lost: str = ""  # why most files are not in it, if an ignore rule does that
     files: int | None = None  # how many; None: only directories that changed were looked at
     known: Mapping[Hash, Hash] = MappingProxyType({})  # the snapshot of the capture before, by it
+
+    @property
+    def workspace(self) -> bytes:
+        """The id that its checkpoint names."""
+        return self.where.become.id
 
     def file_count(self) -> int:
         """How many files it has."""
@@ -129,6 +139,7 @@ class Taking:
         return around, found
 
     def _captured(self) -> Taken:
+        where = self._context.places.begun(self._place)
         around, found = self.look()
         is_first = found.cache is caches.EMPTY or not (found.cache.folders or found.cache.packed)
         make = _Kept if self._only_looks else _Gathered
@@ -149,7 +160,7 @@ class Taking:
         own, known = _fresh(address, made, last)
         objects = {**rest, **own}
         return Taken(
-            workspace=self._place.root,
+            where=where,
             address=address,
             snapshot=taken.root,
             objects=objects,
@@ -166,10 +177,10 @@ class Taking:
         )
 
     def _last(self) -> Last | None:
-        """The newest capture of this directory, in this store."""
+        """The newest capture of this workspace, in this store."""
         place, context = self._place, self._context
         if place.last is None and place.cache is not caches.EMPTY:
-            rows = context.store.captured(context.user, place.root, None, 1)
+            rows = context.store.captured(context.user, place.id, None, 1)
             if rows and rows[0].snapshot is not None:
                 place.last = self._known(rows[0].snapshot)
         return place.last
@@ -331,7 +342,8 @@ def _fresh(
 @contextmanager
 def taking(context: Context, place: Place, *, only_looks: bool = False) -> Iterator[Taking]:
     """Captures inside the place's lock; the pin ends with the block."""
-    with place.locked():
+    with unavailable_if_disk_fails(place.root), place.locked():
+        local_data.drop_if_purged(context)
         one = Taking(context, place, only_looks=only_looks)
         try:
             yield one

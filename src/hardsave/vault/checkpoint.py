@@ -14,17 +14,21 @@ from hardsave.vault.objects import Objects
 
 if TYPE_CHECKING:
     from hardsave.vault.files import Files, GitState, LeftOut
+    from hardsave.vault.places import Places
 
 
 class Checkpoint:
     """An immutable record. Its state is read when it is touched, and only as far as that."""
 
-    __slots__ = ("_objects", "_record", "_user")
+    __slots__ = ("_objects", "_places", "_record", "_user")
 
-    def __init__(self, record: CheckpointRecord, objects: Objects, user: str | None) -> None:
+    def __init__(
+        self, record: CheckpointRecord, objects: Objects, user: str | None, places: "Places"
+    ) -> None:
         self._record = record
         self._objects = objects
         self._user = user
+        self._places = places
 
     @property
     def id(self) -> str:
@@ -81,6 +85,16 @@ class Checkpoint:
         return found
 
     @property
+    def labels(self) -> Mapping[str, str]:
+        """The texts that it is found by."""
+        return self._objects.labels_of(self._record)
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """What was put beside it, with it or later, in the order in which the keys first came."""
+        return self._objects.notes_of(self._record)
+
+    @property
     def state(self) -> Any:
         """The state, lazily: `state["messages"][-20:]` reads twenty messages."""
         return view(self._objects.reader_of(self._record), self._record.root)
@@ -93,7 +107,8 @@ class Checkpoint:
             return None
         from hardsave.vault.files import Files  # few programs look at files
 
-        return Files(address, workspace, self._objects.fetch_of(self._record))
+        where = self._places.shown(workspace)
+        return Files(address, where, self._objects.fetch_of(self._record))
 
     @property
     def git(self) -> "GitState | None":

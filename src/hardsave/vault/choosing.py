@@ -26,6 +26,7 @@ from hardsave.vault import authorship, operations, sessions
 from hardsave.vault.authorship import Saying
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove
+from hardsave.vault.place import Place
 from hardsave.vault.sessions import Brought, Doubt, Saved, Shares
 from hardsave.workspace.entries import DIRECTORY, above, joined, lies_in
 from hardsave.workspace.snapshot import capture, compare
@@ -100,14 +101,14 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    context: Context, root: bytes, request: RestoreRequest, goal: Hash, sides: Sides
+    context: Context, place: Place, request: RestoreRequest, goal: Hash, sides: Sides
 ) -> Chosen:
-    """Decide for the workspace at `root`; `goal` is the snapshot to be restored."""
+    """Decide for the workspace at `place`; `goal` is the snapshot to be restored."""
     if request.only is None and request.scope == "everyone":
         return Chosen(request.paths)  # who changed what is not asked: it is read from every save
-    base = _base(context, root, request.target)
+    base = _base(context, place.id, request.target)
     after = _number(base) if request.since is None else request.since - 1
-    around, is_undo = _around(context, root, sides), request.only is not None
+    around, is_undo = _around(context, place, sides), request.only is not None
     found = _shares(context, around, request.timeline, base, after, counts_operations=is_undo)
     others = {} if found is None else _perhaps_others(found, request.timeline)
     if request.only is not None:  # paths have been seen to
@@ -217,34 +218,43 @@ def changed(fetch: Fetch, old: Hash, new: Hash) -> list[bytes]:
 # Who has changed what
 
 
-def _base(context: Context, root: bytes, target: CheckpointRecord) -> CheckpointRecord | None:
+def _base(context: Context, id: bytes, target: CheckpointRecord) -> CheckpointRecord | None:
     """The target, if it was captured here; else, of what led to it, what was."""
     line = (target, *islice(context.history.ancestors(target), _PAGE))
-    return next((each for each in line if each.workspace == root), None)
+    return next((each for each in line if each.workspace == id), None)
 
 
 def _number(base: CheckpointRecord | None) -> int:
     return 0 if base is None else base.number
 
 
-def _around(context: Context, root: bytes, sides: Sides) -> list[bytes]:
-    """A workspace, and those that have something in common with it: they lie in each other."""
-    store, user = context.store, context.user
-    found = [root, *(path for path in above(root) if store.captured(user, path, None, 1))]
-    inside = root + b"/"
-    after = inside
+Roots = Mapping[bytes, bytes]
+"""Workspaces by their ids, each with its path; all of them of one host."""
+
+
+def _around(context: Context, place: Place, sides: Sides) -> Roots:
+    """A workspace, and those of its host that have something in common with it: they lie in each
+    other."""
+    store, user, host = context.store, context.user, context.places.host
+    found = {place.id: place.root}
+    for path in above(place.root):
+        over = store.workspace_at(user, host, path)
+        if over is not None:
+            found[over.id] = over.path
+    inside = place.root + b"/"
+    after = (host, inside, b"")
     while rows := store.workspaces(user, after, _PAGE):
-        inner = [path for path in rows if path.startswith(inside)]
-        found += [path for path in inner if sides.have(path[len(inside) :])]
+        inner = [row for row in rows if row.host == host and row.path.startswith(inside)]
+        found |= {row.id: row.path for row in inner if sides.have(row.path[len(inside) :])}
         if len(inner) < len(rows):
             break
-        after = rows[-1]
+        after = (host, rows[-1].path, rows[-1].id)
     return found
 
 
 def _shares(
     context: Context,
-    roots: Sequence[bytes],
+    roots: Roots,
     timeline: str,
     base: CheckpointRecord | None,
     after: int,
@@ -253,27 +263,27 @@ def _shares(
 ) -> Shares | None:
     """Who has changed what in a workspace, the first of `roots`, after some commit before which it
     was as a checkpoint has it, or as its first capture; None if no other timeline was there."""
-    captures = [_captures(context, root, after) for root in roots]
+    captures = [_captures(context, id, after) for id in roots]
     saved = sorted(row for rows in captures for row in rows)  # by number
     moves = list(_moves(context, roots, after))
-    calls = authorship.spans([_saying(context, row) for row in saved])
+    calls = authorship.spans([_saying(context, row, roots) for row in saved])
     here = {*(row.timeline for row in saved), *(name for _, name, _ in moves)}
     if here.union(call.timeline for call in calls) <= {timeline}:
         return None
     since = base or next(iter([*captures[0], *saved]), None)
     if since is None:
         return None
-    happened = _happened(context, saved, moves)
+    happened = _happened(context, saved, moves, roots)
     between = partial(_between, context.objects.fetch)
     found = sessions.shares(
-        _saved(context, since),
+        _saved(context, since, roots),
         happened,
         timeline,
         between,
         calls,
         counts_operations=counts_operations,
     )
-    return _inside(found, roots[0])
+    return _inside(found, next(iter(roots.values())))
 
 
 def _inside(found: Shares, root: bytes) -> Shares:
@@ -311,21 +321,25 @@ def _tree_at(seen: Saved | Brought, path: bytes, fetch: Fetch) -> Hash | None:
     return entry.hash if entry is not None and entry.type == DIRECTORY else None
 
 
-def _saved(context: Context, row: CheckpointRecord) -> Saved:
+def _saved(context: Context, row: CheckpointRecord, roots: Roots) -> Saved:
     """A save without a hook and without evidence is that of a program that saves by itself."""
-    saying = _saying(context, row)
+    saying = _saying(context, row, roots)
     is_claimed = saying.evidence is None and _HOOK not in _metadata(context, row)
     snapshot = snapshot_of(context, row)
-    return Saved(row.timeline, snapshot, row.workspace or b"", saying, is_claimed)
+    return Saved(row.timeline, snapshot, _root(row, roots), saying, is_claimed)
 
 
-def _saying(context: Context, row: CheckpointRecord) -> Saying:
+def _root(row: CheckpointRecord, roots: Roots) -> bytes:
+    return b"" if row.workspace is None else roots[row.workspace]
+
+
+def _saying(context: Context, row: CheckpointRecord, roots: Roots) -> Saying:
     about = _metadata(context, row)
     hook, call = str(about.get(_HOOK, "")), about.get(_CALL)
     return Saying(
         row.timeline,
         row.created_at / 1e6,
-        row.workspace or b"",
+        _root(row, roots),
         authorship.read(about),
         is_of_call=hook.startswith(_AFTER),
         upcoming=(str(about.get("session")), str(call)) if hook == _BEFORE else None,
@@ -338,12 +352,12 @@ def _metadata(context: Context, row: CheckpointRecord) -> Mapping[str, Any]:
 
 
 def _happened(
-    context: Context, saved: Iterable[CheckpointRecord], moves: Sequence[_Move]
+    context: Context, saved: Iterable[CheckpointRecord], moves: Sequence[_Move], roots: Roots
 ) -> list[Saved | Brought]:
     """Saves and operations, in the order of their commits."""
     safety = _safety(moves)
     happened: list[tuple[int, Saved | Brought]] = [
-        (row.number, _saved(context, row)) for row in saved if row.id not in safety
+        (row.number, _saved(context, row, roots)) for row in saved if row.id not in safety
     ]
     for number, name, move in moves:
         before, after = (
@@ -351,9 +365,10 @@ def _happened(
         )
         paths = _brought(context, move)
         if after is not None and paths is not None:
-            there = frozenset(joined(move.workspace, path) for path in paths)
+            root = roots[move.workspace]
+            there = frozenset(joined(root, path) for path in paths)
             was = b"" if before is None else snapshot_of(context, before)
-            one = Brought(name, there, snapshot_of(context, after), move.workspace, was)
+            one = Brought(name, there, snapshot_of(context, after), root, was)
             happened.append((number, one))
     return [each for _, each in sorted(happened, key=lambda each: each[0])]
 
@@ -364,11 +379,11 @@ def _safety(moves: Iterable[_Move]) -> set[Id]:
     return {move.before for _, _, move in moves if move.made}
 
 
-def _captures(context: Context, root: bytes, after: int) -> list[CheckpointRecord]:
+def _captures(context: Context, id: bytes, after: int) -> list[CheckpointRecord]:
     """Oldest first, those after some commit."""
     saved: list[CheckpointRecord] = []
     before: int | None = None
-    while rows := context.store.captured(context.user, root, before, _PAGE):
+    while rows := context.store.captured(context.user, id, before, _PAGE):
         saved += [row for row in rows if row.number > after]
         before = rows[-1].number
         if before <= after:
@@ -376,15 +391,15 @@ def _captures(context: Context, root: bytes, after: int) -> list[CheckpointRecor
     return saved[::-1]
 
 
-def _moves(context: Context, roots: Sequence[bytes], after: int) -> Iterator[_Move]:
-    """Operations that have changed files here, after some commit."""
+def _moves(context: Context, ids: Collection[bytes], after: int) -> Iterator[_Move]:
+    """Operations that have changed files of these workspaces, after some commit."""
     while rows := context.store.log(context.user, after, _PAGE):
         for row in rows:
-            if row.timeline is None or not any(root in row.data for root in roots):
+            if row.timeline is None or not any(id in row.data for id in ids):
                 continue  # most are about something else, and to decode them takes longest
             entry = operations.decode(row)
             files = None if entry is None else entry.effects.files
-            if files is not None and files.workspace in roots:
+            if files is not None and files.workspace in ids:
                 yield row.number, row.timeline, files
         after = rows[-1].number
 

@@ -57,7 +57,7 @@ class Context(NamedTuple):
     def checkpoint(self, record: CheckpointRecord) -> Checkpoint:
         """A checkpoint, for a caller to look at."""
         self.look(record.timeline)
-        return Checkpoint(record, self.objects, self.user)
+        return Checkpoint(record, self.objects, self.user, self.places)
 
     def look(self, timeline: str) -> None:
         """A caller learns what is on a timeline: an attempt under way goes on from that."""

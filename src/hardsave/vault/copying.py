@@ -19,8 +19,8 @@ from hardsave.workspace.restore.steps import Restored
 from hardsave.workspace.snapshot import capture, directory
 from hardsave.workspace.snapshot.content import overlay
 
-Commit = Callable[[Id, bytes], object]
-"""Commits what the copy is for, under this id; the directory's real path goes with it."""
+Commit = Callable[[Id, Place], object]
+"""Commits what the copy is for, under this id, with the directory that is filled."""
 
 
 def fill(context: Context, source: CheckpointRecord, path: Path, commit: Commit) -> Restored:
@@ -46,7 +46,7 @@ def fill(context: Context, source: CheckpointRecord, path: Path, commit: Commit)
                 f"{str(place.path)!r} is not empty; name a directory that is, or a new one"
             )
         id = context.new_id()
-        decide = partial(commit, id, place.root)
+        decide = partial(commit, id, place)
         return write_out(context, source, place.root, place.journal, id, decide)
 
 

@@ -16,11 +16,13 @@ from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.sound import VALUES, Sound, Standing, standing
 from hardsave.vault import archive
 from hardsave.vault.scratch import Scratch
-from hardsave.workspace.snapshot.validation import parts as file_parts
+from hardsave.workspace.snapshot import validation
+from hardsave.workspace.snapshot.validation import Facts
 
 TABLES = """
     CREATE TABLE objects (
-        address BLOB PRIMARY KEY, kind INTEGER, nesting INTEGER, weight INTEGER
+        address BLOB PRIMARY KEY, kind INTEGER, nesting INTEGER, weight INTEGER,
+        length INTEGER, level INTEGER, first BLOB, last BLOB  -- what a file's object tells
     ) WITHOUT ROWID;
     CREATE TABLE lines (
         name TEXT PRIMARY KEY, head BLOB, last_seq INTEGER, created_at INTEGER, origin BLOB,
@@ -42,6 +44,7 @@ TABLES = """
         home    TEXT,               -- where it lies or goes, in this store
         UNIQUE (line, seq)
     );
+    CREATE TABLE places (id BLOB PRIMARY KEY, path BLOB NOT NULL) WITHOUT ROWID;  -- workspaces
     CREATE VIEW news AS SELECT * FROM past WHERE state IN ('new', 'back');
 """
 _MOST_MISSING = 1 << 32  # numbers of a timeline
@@ -55,7 +58,7 @@ class Examination:
         self._reader = reader
         self._scratch = scratch
         self._sound = Sound()
-        self._recent: dict[Hash, Standing] = {}
+        self._recent: dict[Hash, tuple[Standing, Facts]] = {}
         self._objects = self._object_bytes = 0
         self._last_name = b""
         self._checks = {
@@ -79,14 +82,19 @@ class Examination:
 
     def _object(self, data: bytes) -> None:
         parts = self._sound.parts(data)
-        if (files := file_parts(data)) is not None:
-            parts = files
-        below = self._known({part.address for part in parts})
+        files = validation.checked(data)
+        if files is not None:
+            parts = files.parts
+        known = self._known({part.address for part in parts})
+        below = {address: standing for address, (standing, _) in known.items()}
         found = standing(data[0], parts, len(data), below)
+        facts = Facts()
+        if files is not None:
+            facts = files.facts({address: facts for address, (_, facts) in known.items()})
         address = digest(data)
         if self._known([address]):
             raise Corrupt(f"object {address.hex()} comes twice")
-        self._recent[address] = found
+        self._recent[address] = found, facts
         self._objects += 1
         self._object_bytes += len(data)
         if len(self._recent) >= _IN_MIND:
@@ -100,7 +108,7 @@ class Examination:
         self._scratch.do("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", *line)
 
     def _past(self, data: bytes) -> None:
-        record, is_hidden = archive.to_past(data)
+        record, is_hidden, path = archive.to_past(data)
         last_seq = self._scratch.one("SELECT last_seq FROM lines WHERE name = ?", record.timeline)
         if last_seq is None or record.seq > last_seq:
             raise Corrupt(f"number {record.seq} of timeline {record.timeline!r} is not one of its")
@@ -118,13 +126,15 @@ class Examination:
             *(record.id, record.timeline, record.seq, record.parent, depth),
             *(is_alive, is_hidden, data, *roots),
         )
+        if path is not None and isinstance(record, CheckpointRecord):
+            self._scratch.do("INSERT OR IGNORE INTO places VALUES (?, ?)", record.workspace, path)
         if not added:
             where = f"number {record.seq} of {record.timeline!r}"
             raise Corrupt(f"two checkpoints have one id, or are {where}")
 
     def _roots(self, record: CheckpointRecord) -> tuple[Hash, Hash | None]:
         """The state and the files of a checkpoint, which must be that."""
-        found = self._known(record.roots)
+        found = {address: known for address, (known, _) in self._known(record.roots).items()}
         if record.root not in found or found[record.root].kind not in VALUES:
             raise Corrupt(f"a checkpoint's root {record.root.hex()} is no state in the file")
         files = record.snapshot
@@ -169,19 +179,23 @@ class Examination:
 
     # Objects that have been seen
 
-    def _known(self, addresses: Collection[Hash]) -> dict[Hash, Standing]:
+    def _known(self, addresses: Collection[Hash]) -> dict[Hash, tuple[Standing, Facts]]:
         found = {}
         for address in addresses:
             known = self._recent.get(address)
             if known is None:
-                sql = "SELECT kind, nesting, weight FROM objects WHERE address = ?"
+                sql = (
+                    "SELECT kind, nesting, weight, length, level, first, last "
+                    "FROM objects WHERE address = ?"
+                )
                 row = self._scratch.row(sql, address)
-                known = None if row is None else Standing(*row)
+                known = None if row is None else (Standing(*row[:3]), Facts(*row[3:]))
             if known is not None:
                 found[address] = known
         return found
 
     def _flush(self) -> None:
-        rows = [(address, *found) for address, found in sorted(self._recent.items())]
-        self._scratch.many("INSERT INTO objects VALUES (?, ?, ?, ?)", rows)
+        seen = sorted(self._recent.items())
+        rows = [(address, *found, *facts) for address, (found, facts) in seen]
+        self._scratch.many("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
         self._recent.clear()

@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.errors import Misuse, NotFound
@@ -21,6 +21,9 @@ from hardsave.workspace.git import unfinished
 from hardsave.workspace.git.position import GitPosition
 from hardsave.workspace.snapshot import capture, compare, content, directory
 from hardsave.workspace.snapshot.content import Fetch
+
+if TYPE_CHECKING:
+    from hardsave.vault.places import Shown
 
 DIFF_SECONDS = 30.0  # that the comparison of one file may take, if the caller's deadline lets it
 EFFORT_A_SECOND = 3_000_000  # lines that `difflib` looks at; it cannot be ended before it is done
@@ -72,12 +75,12 @@ class Files:
     def __init__(
         self,
         address: Hash,
-        workspace: bytes,
+        where: "Shown",
         fetch: Fetch,
         near: Mapping[Hash, bytes] | None = None,
     ) -> None:
         self._address = address
-        self._workspace = workspace
+        self._where = where
         self._fetch: Fetch = content.overlay(near, fetch) if near else fetch
         self._capture: capture.Capture | None = None
         self._finder: Callable[[bytes], Entry | None] | None = None
@@ -89,8 +92,14 @@ class Files:
 
     @property
     def workspace(self) -> str:
-        """The directory that was captured."""
-        return os.fsdecode(self._workspace)
+        """The directory that was captured: the path that it has now."""
+        return os.fsdecode(self._where.path)
+
+    @property
+    def host(self) -> str | None:
+        """The host that has this directory; None: this one. Empty if it is not known, as after an
+        import."""
+        return self._where.host
 
     @property
     def not_captured(self) -> tuple[LeftOut, ...]:

@@ -15,7 +15,8 @@ from hardsave.logs import log
 from hardsave.vault.checkpoint import Checkpoint, Ref, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
-from hardsave.vault.rewind import How, Rewind, rewind
+from hardsave.vault.rewind import Rewind, rewind
+from hardsave.vault.rewind_request import How
 
 _SHOWN = 5
 

@@ -8,20 +8,20 @@ on: a `save` finds out by itself, an `append` that would double what was written
 until the head was looked at.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hardsave.errors import Misuse, NotFound
-from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.objects.records import CheckpointRecord, Id, Labels
 from hardsave.page import Page, cursor_of
 from hardsave.stores.base import Query
 from hardsave.timeline import names
+from hardsave.vault import request_key
 from hardsave.vault.arguments import (
     check_asked,
     check_limit,
     cursor,
-    encoded,
     microseconds,
     shaped,
     spoken,
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.vault.bisect import Bisected, BisectTry
     from hardsave.vault.choosing import Scope
+    from hardsave.vault.graph import GraphNode
     from hardsave.vault.guard import Guard
-    from hardsave.vault.rewind import How, Rewind, What
+    from hardsave.vault.rewind import Rewind
+    from hardsave.vault.rewind_request import What
     from hardsave.vault.undo import Operation
 
 T = TypeVar("T")
@@ -107,10 +109,12 @@ class Timeline(TimelineSaves):
         status: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        labels: Mapping[str, str] | None = None,
         limit: int = 50,
         after: str | None = None,
     ) -> Page[Checkpoint]:
-        """A page of checkpoints, newest first. `after` is the `next` of the page before."""
+        """A page of checkpoints, newest first; with `labels` those that have all of these. `after`
+        is the `next` of the page before."""
         check_limit(limit)
         check_asked(name=name, kind=kind, status=status)
         listing = f"checkpoints {self._context.user!r} {self._name!r}"
@@ -123,11 +127,17 @@ class Timeline(TimelineSaves):
             status=status,
             since=microseconds(since),
             until=microseconds(until),
+            labels=() if labels is None else self._labels(labels),
         )
         rows = self._context.store.checkpoints(self._context.user, query)
         more = len(rows) > limit
         shown = [self._context.checkpoint(row) for row in rows[:limit]]
         return Page(shown, cursor_of(listing, rows[limit - 1].seq) if more else None)
+
+    def _labels(self, given: Mapping[str, str]) -> Labels:
+        from hardsave.vault.attached import labels_of  # few programs ask for them
+
+        return labels_of(self._context, given)
 
     def summary(self) -> "TimelineSummary":
         """How many checkpoints there are, under which names, from when to when."""
@@ -135,6 +145,16 @@ class Timeline(TimelineSaves):
 
         self._context.look(self._name)
         return summarise(self._context.history.line(self._name))
+
+    def graph(
+        self, *, limit: int = 1_000, after: str | None = None
+    ) -> "Page[GraphNode[Checkpoint]]":
+        """A page of its checkpoints, newest first, each with what was saved on top of it besides
+        the next one, and whether the head stands on it. `after` is the `next` of the page
+        before."""
+        from hardsave.vault.graph import graph  # few programs draw it
+
+        return graph(self._context, self._name, limit, after)
 
     def ancestors(self, ref: Ref = "@") -> Iterator[Checkpoint]:
         """The path to the root: parents, nearest first, across forks."""
@@ -157,12 +177,14 @@ class Timeline(TimelineSaves):
 
     # Operations: each can be undone
 
-    def fork(self, ref: Ref = "@", *, name: str) -> "Timeline":
-        """A new timeline that starts at a checkpoint of this one. Copies nothing."""
+    def fork(self, ref: Ref = "@", *, name: str, key: str | None = None) -> "Timeline":
+        """A new timeline that starts at a checkpoint of this one. Copies nothing. For the `key`
+        see `rewind`."""
         from hardsave.vault import rewind  # most programs only save and load
 
         names.check_timeline(name)
-        line = Timeline(self._context, name, rewind.fork(self._context, self._find(ref), name))
+        id = request_key.id_of(self._context, key)
+        line = Timeline(self._context, name, rewind.fork(self._context, self._find(ref), name, id))
         self._context.events.tell("forked", line)
         return line
 
@@ -179,6 +201,8 @@ class Timeline(TimelineSaves):
         workspace: Directory | None = None,
         tasks: bool = False,
         dry_run: bool = False,
+        expect: "Checkpoint | Rewind | str | None" = None,
+        key: str | None = None,
     ) -> "Rewind":
         """Take the timeline back to a checkpoint. Removes nothing, and `undo` takes it back.
 
@@ -193,10 +217,21 @@ class Timeline(TimelineSaves):
         than the one that this timeline saves. `tasks=True` rolls back the tasks whose attempts
         have saved on this timeline after the checkpoint: a worker that is at one is stopped, and
         it runs again, from its beginning, only with `tasks.retry`.
-        """
-        from hardsave.vault import rewind
 
-        how = self._how(what, paths, scope, git, workspace)._replace(tasks=tasks, dry_run=dry_run)
+        `expect` is the head that the caller has seen, or what a dry run with the same arguments has
+        returned, or its `plan`: `Conflict` if the head has moved since, or the files or tasks that
+        the plan was about. `key` names a request that may be made twice: the second time it is
+        answered from the log, and nothing is done.
+        """
+        from hardsave.vault import rewind, rewind_request
+
+        how = rewind_request.how(self._context, what, paths, scope, git, workspace)
+        how = how._replace(
+            tasks=tasks,
+            dry_run=dry_run,
+            expect=rewind_request.expected(expect),
+            key=request_key.id_of(self._context, key),
+        )
         if tasks and paths is not None:
             raise Misuse("tasks go back with all that they did; leave tasks=True or the paths out")
         self._context.look(self._name)
@@ -208,30 +243,6 @@ class Timeline(TimelineSaves):
         if done.moved or ((done.files or done.tasks) and not dry_run):
             self._context.events.tell("rewound" if done.moved else "checkpoint_restored", done)
         return done
-
-    def _how(
-        self,
-        what: "What",
-        paths: "Sequence[str] | None",
-        scope: "Scope | None",
-        git: bool,
-        workspace: Directory | None,
-    ) -> "How":
-        from hardsave.vault.rewind import How, What
-
-        if what not in get_args(What):
-            raise Misuse(f"what is 'all', 'state' or 'files', not {what!r}")
-        if scope not in (None, "mine", "everyone"):
-            raise Misuse(f"scope is 'mine' or 'everyone', not {scope!r}")
-        if isinstance(paths, str | bytes):
-            raise Misuse(f"paths is a list of paths; write [{paths!r}]")
-        if what == "state" and (git or (paths, scope, workspace) != (None, None, None)):
-            raise Misuse(
-                "paths, scope, git and workspace are about files; leave what='state' or these out"
-            )
-        place = None if workspace is None else self._context.places.at(workspace)
-        given = None if paths is None else tuple(encoded(path, "the path") for path in paths)
-        return How(what, given, scope, git, place)
 
     def guard(self, name: str | None = None, *, workspace: Directory) -> "Guard":
         """A block of risky work: saved before, taken back if it raises.
@@ -263,46 +274,53 @@ class Timeline(TimelineSaves):
         path = path_between(self._context, self._find(good), self._find(bad))
         return bisect(self._context, path, command, timeout=timeout, told=told)
 
-    def undo(self) -> "Operation":
-        """Take back the latest operation on this timeline. Saves made since stay reachable."""
+    def undo(self, *, key: str | None = None) -> "Operation":
+        """Take back the latest operation on this timeline. Saves made since stay reachable. For the
+        `key` see `rewind`."""
         from hardsave.vault import undo
 
-        return self._stepped(undo.undo, "undone")
+        return self._stepped(undo.undo, "undone", key)
 
-    def redo(self) -> "Operation":
+    def redo(self, *, key: str | None = None) -> "Operation":
         """Do again what the latest undo took back, if no operation came after it."""
         from hardsave.vault import undo
 
-        return self._stepped(undo.redo, "redone")
+        return self._stepped(undo.redo, "redone", key)
 
-    def clear(self) -> int:
+    def clear(self, *, key: str | None = None) -> int:
         """Delete its checkpoints; its numbers go on. How many there were."""
         from hardsave.vault import rewind
 
         self._context.look(self._name)
+        id = request_key.id_of(self._context, key)
         with self._lock:
-            count = rewind.clear(self._context, self._name)
+            count = rewind.clear(self._context, self._name, id)
             self._saving.look()
         self._context.events.tell("cleared", self)
         return count
 
-    def delete(self) -> int:
+    def delete(self, *, key: str | None = None) -> int:
         """Delete the timeline with its checkpoints. How many there were."""
         from hardsave.vault import rewind
 
         self._context.look(self._name)
+        id = request_key.id_of(self._context, key)
         with self._lock:
-            count = rewind.delete(self._context, self._name)
+            count = rewind.delete(self._context, self._name, id)
             self._saving.look()
         self._context.events.tell("deleted", self)
         return count
 
     def _stepped(
-        self, step: "Callable[[Context, str | None], Operation]", event: EventName
+        self,
+        step: "Callable[[Context, str | None, Id | None], Operation]",
+        event: EventName,
+        key: str | None,
     ) -> "Operation":
         self._context.look(self._name)
+        id = request_key.id_of(self._context, key)
         with self._lock:
-            done = step(self._context, self._name)
+            done = step(self._context, self._name, id)
             self._saving.look()
         self._context.events.tell(event, done)
         return done

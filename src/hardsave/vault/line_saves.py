@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hardsave.errors import Misuse
@@ -22,6 +22,7 @@ Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
 
 if TYPE_CHECKING:
+    from hardsave.vault.captured import CapturedFiles, Held
     from hardsave.vault.capturing import Taking
 
 
@@ -43,7 +44,9 @@ class TimelineSaves:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
-        workspace: Directory | None = None,
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
+        workspace: "Directory | CapturedFiles | None" = None,
         expect: Expected = None,
         step: StepSummary | None = None,
         title: str = "",
@@ -53,9 +56,14 @@ class TimelineSaves:
         """Save a whole state. What has not changed since the last save costs a comparison.
 
         What another thread changes in it meanwhile may be saved now, or with the next save.
-        With a `workspace` its files are captured and committed together with the state.
+        With a `workspace` its files are captured and committed together with the state; or those
+        that were captured before, by `workspace.capture()`.
         `step` says what lists tell of it: the prompt, the tool call; messages and files are counted
         without it. `title` is for a timeline that has none yet.
+
+        `metadata` is data of any kind. `labels` are texts that checkpoints are found by (see
+        `checkpoints`). `notes` are data under keys that can be added to later: see
+        `Vault.put_notes`.
 
         `id` is for a save that may be asked for twice, or is named by the caller: `chk_` and 24 hex
         digits, random ones or those of `hardsave.checkpoint_id`. If a checkpoint has it already,
@@ -64,7 +72,7 @@ class TimelineSaves:
         """
         what = about(*(self._context, name, kind, status, description, metadata), id=id)
         form: Form = "parts" if isinstance(state, Parts) else "whole"
-        request = self._request(what, form, state, expect, step, title, parent)
+        request = self._request(what, form, state, expect, step, title, parent, labels, notes)
         return self._made(request, workspace)
 
     def append(
@@ -76,7 +84,9 @@ class TimelineSaves:
         status: str = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
-        workspace: Directory | None = None,
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
+        workspace: "Directory | CapturedFiles | None" = None,
         expect: Expected = None,
         step: StepSummary | None = None,
         title: str = "",
@@ -93,13 +103,15 @@ class TimelineSaves:
         if not isinstance(delta, (dict, Mapping)):  # asks of a dict nothing more
             raise Misuse(f"append takes a dict of what is new, not {type(delta).__name__}")
         what = about(*(self._context, name, kind, status, description, metadata), id=id)
-        request = self._request(what, "grown", delta, expect, step, title, parent)
+        request = self._request(what, "grown", delta, expect, step, title, parent, labels, notes)
         work = current.work(self._context.store, self._context.user)
         if work is None or what.is_chosen or parent != "@" or expect not in (None, ANY_HEAD):
             return self._made(request, workspace)
         return self._appended(request, workspace)
 
-    def _appended(self, request: SaveRequest, workspace: Directory | None) -> Checkpoint:
+    def _appended(
+        self, request: SaveRequest, workspace: "Directory | CapturedFiles | None"
+    ) -> Checkpoint:
         """The same as part of an attempt."""
         from hardsave.vault import appending
 
@@ -107,7 +119,7 @@ class TimelineSaves:
         if own is None:
             return self._made(request, workspace)
         if own.made is not None and workspace is None:
-            return Checkpoint(own.made, self._context.objects, self._context.user)
+            return self._checkpoint(own.made)
         if own.made is not None:  # the state is there; the files may be newer
             return self._made(request._replace(form="carried", expect=ANY_HEAD), workspace)
         try:
@@ -119,24 +131,26 @@ class TimelineSaves:
 
     def save_files(
         self,
-        workspace: Directory,
+        workspace: "Directory | CapturedFiles",
         *,
         name: str | None = None,
         kind: str | None = None,
         status: str | None = "running",
         description: str = "",
         metadata: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
         step: StepSummary | None = None,
         title: str = "",
         id: str | None = None,
     ) -> Checkpoint:
-        """Save the files of a workspace beside the state that the head has by then; also with its
-        status, if that is None."""
+        """Save the files of a workspace, or files captured before, beside the state that the head
+        has by then; also with its status, if that is None."""
         said = (self._context, name, kind, status, description, metadata)
         what = about(*said, id=id, carries=True)
         if workspace is None:
             raise Misuse("workspace is the directory whose files are to be saved, not None")
-        request = self._request(what, "carried", None, ANY_HEAD, step, title)
+        request = self._request(what, "carried", None, ANY_HEAD, step, title, "@", labels, notes)
         return self._made(request, workspace)
 
     def copy(
@@ -144,20 +158,21 @@ class TimelineSaves:
         ref: Ref,
         *,
         metadata: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
         expect: Expected = None,
         id: str | None = None,
         parent: Ref | None = "@",
     ) -> Checkpoint:
         """Save a checkpoint once more, here: its state and files, and all that it says of itself
-        but for what is given. Writes a row, and no objects. Its notes are not copied."""
+        but for what is given. With its notes, and without any new objects."""
         source = self._context.find(ref, self._name)
-        one = Checkpoint(source, self._context.objects, self._context.user)
-        what = about(
-            *(self._context, source.name, source.kind, source.status, source.description),
-            one.metadata if metadata is None else metadata,
-            id=id,
-        )
-        return self._made(self._request(what, "copied", source, expect, None, "", parent), None)
+        one = self._checkpoint(source)
+        said = (source.name, source.kind, source.status, source.description)
+        metadata = one.metadata if metadata is None else metadata
+        labels = one.labels if labels is None else labels
+        what = about(self._context, *said, metadata, id=id)
+        rest = (None, "", parent, labels, one.notes)
+        return self._made(self._request(what, "copied", source, expect, *rest), None)
 
     def _request(
         self,
@@ -167,26 +182,31 @@ class TimelineSaves:
         expect: Expected,
         step: StepSummary | None,
         title: str,
-        parent: Ref | None = "@",
+        parent: Ref | None,
+        labels: Mapping[str, str] | None,
+        notes: Mapping[str, Any] | None,
     ) -> SaveRequest:
-        if step is None and title == "" and parent == "@":
+        if (step, labels, notes) == (None, None, None) and title == "" and parent == "@":
             return SaveRequest(what, form, state, expect)
-        from hardsave.vault import save_request  # most saves say no more
+        from hardsave.vault import attached, save_request  # most saves say no more
 
         told = save_request.step(self._context, step), save_request.title(self._context, title)
         stands_on: Parent | None = None
         if parent != "@":
             stands_on = Parent(None if parent is None else self._find(parent).id)
-        return SaveRequest(what, form, state, expect, *told, stands_on)
+        beside = attached.attached(self._context, labels, notes)
+        return SaveRequest(what, form, state, expect, *told, stands_on, beside)
 
-    def _made(self, request: SaveRequest, workspace: Directory | None) -> Checkpoint:
+    def _made(
+        self, request: SaveRequest, workspace: "Directory | CapturedFiles | None"
+    ) -> Checkpoint:
         """The checkpoint that was asked for. Handlers are told, also of one that fails; the caller
         gets that error all the same."""
         try:
             record = self._saved(request, workspace)
             if request.form in ("whole", "parts"):
                 self._context.look(self._name)
-            checkpoint = Checkpoint(record, self._context.objects, self._context.user)
+            checkpoint = self._checkpoint(record)
             self._context.events.tell("checkpoint_saved", checkpoint)
         except BaseException:  # Ctrl-C may strike after the commit, as in one who is told of it
             with self._lock:
@@ -194,7 +214,14 @@ class TimelineSaves:
             raise
         return checkpoint
 
-    def _saved(self, request: SaveRequest, workspace: Directory | None) -> CheckpointRecord:
+    def _checkpoint(self, record: CheckpointRecord) -> Checkpoint:
+        """One that the caller has made: to see it is no look at the timeline."""
+        context = self._context
+        return Checkpoint(record, context.objects, context.user, context.places)
+
+    def _saved(
+        self, request: SaveRequest, workspace: "Directory | CapturedFiles | None"
+    ) -> CheckpointRecord:
         try:
             with self._lock:
                 waiting = wanted()
@@ -209,9 +236,14 @@ class TimelineSaves:
             self._context.events.tell("save_failed", SaveFailed(self._name, error))
             raise
 
-    def _files(self, workspace: Directory) -> "AbstractContextManager[Taking]":
-        from hardsave.vault.settling import settled  # with all that files need
+    def _files(
+        self, workspace: "Directory | CapturedFiles"
+    ) -> "AbstractContextManager[Taking | Held]":
+        from hardsave.vault.captured import CapturedFiles, Held  # with all that files need
+        from hardsave.vault.settling import settled
 
+        if isinstance(workspace, CapturedFiles):
+            return nullcontext(Held(workspace, self._context))
         return settled(self._context, self._context.places.at(workspace))
 
     def _find(self, ref: Ref) -> CheckpointRecord:

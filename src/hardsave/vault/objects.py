@@ -84,6 +84,13 @@ class Objects:
     def reader_of(self, owner: CheckpointRecord) -> Reader:
         return Reader(self.codec, self.fetch_of(owner))
 
+    def labels_of(self, owner: CheckpointRecord) -> dict[str, str]:
+        return dict(self._store.labels(self._user, [owner.id]).get(owner.id, ()))
+
+    def notes_of(self, owner: CheckpointRecord) -> dict[str, Any]:
+        notes = self._store.notes(self._user, [owner.id]).get(owner.id, ())
+        return {key: self.codec.decode(data) for key, data in notes}
+
     def forget(self) -> None:
         """Read everything anew: some of it may be stored no longer."""
         self._proven = ObjectCache()

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hardsave.defaults import MAX_VALUE_BYTES
@@ -25,6 +26,7 @@ def open_vault(
     redact: Redact = False,
     compress: bool | None = None,
     strict: bool | None = None,
+    read_only: bool = False,
 ) -> Vault:
     """Open the store at `url`, or this project's own; create it if it does not exist.
 
@@ -44,6 +46,8 @@ def open_vault(
     there is read either way. `strict=True` lets saves raise that an agent loop makes by itself and
     that fail: by default they are logged, counted and told as the event `save_failed`, and the
     agent goes on. A save that a program asks for raises in any case. None: as the settings say.
+    `read_only=True` makes, writes and locks no file: a store that is not there is `NotFound`, every
+    write is `Unavailable`. What others commit meanwhile is seen, once they pause for a moment.
     """
     names.check_user(user)
     check_cap(max_value_bytes)
@@ -51,7 +55,7 @@ def open_vault(
     directory = _directory()
     settings = _Settings(directory, compress, strict)
     return Vault(
-        _store(url, os.curdir, durability, settings.compress),
+        _store(url, os.curdir, durability, settings.compress, read_only=read_only),
         user=user,
         max_value_bytes=max_value_bytes,
         redact=redaction or False,
@@ -108,24 +112,41 @@ def repair_store(url: str | None = None) -> Report:
     """Save what can be read of the store at `url`, or of this project's own.
 
     For a store that cannot be opened any more; no process may have it open. The old files are set
-    aside, never deleted. What is lost or incomplete is named.
+    aside, never deleted; so is the journal of an interrupted restore that is damaged, and keeps its
+    workspace from being saved. What is lost or incomplete is named.
     """
-    return registry.repair_store(_own_url() if url is None else url)
+    from hardsave.vault.recovering import set_aside_damaged
+
+    url = _own_url() if url is None else url
+    found = registry.repair_store(url)
+    more = set_aside_damaged(os.path.realpath(registry.sqlite_path(url)))
+    return found.replace(faults=(*found.faults, *more)) if more else found
 
 
 def _store(
-    url: str | None, directory: str, durability: Durability, compress: Callable[[], bool]
+    url: str | None,
+    directory: str,
+    durability: Durability,
+    compress: Callable[[], bool],
+    *,
+    read_only: bool = False,
 ) -> Store:
+    open_store = partial(
+        registry.open_store, durability=durability, compress=compress, read_only=read_only
+    )
     if url is not None:
-        store = registry.open_store(url, durability=durability, compress=compress)
-        _keep_out_of_git(url)
+        store = open_store(url)
+        if not read_only:
+            _keep_out_of_git(url)
         return store
     from pathlib import Path  # only a caller that names no store needs to know where it is
 
     from hardsave.vault import projects
 
     url, own = projects.own_store(os.environ, Path(directory).absolute())
-    store = registry.open_store(url, durability=durability, compress=compress)
+    store = open_store(url)
+    if read_only:
+        return store
     if own is None:
         _keep_out_of_git(url)
     else:

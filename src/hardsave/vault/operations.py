@@ -35,7 +35,7 @@ _codec = Codec()  # entries are plain data
 class FilesMove(NamedTuple):
     """The files of a workspace went from what one checkpoint holds to what another one does."""
 
-    workspace: bytes
+    workspace: bytes  # its id
     before: Id
     after: Id
     paths: tuple[bytes, ...] | None = None  # only these, and what lies in them

@@ -2,7 +2,8 @@
 
 Whoever captures or restores holds the lock: threads of this process wait for each other, and
 processes too. What is kept beside the store (the cache of the last scan, the journal of a
-restore under way) goes with a directory's real path and a user.
+restore under way) goes with the workspace's id and a user: two hosts that share a folder share none
+of it.
 """
 
 import fcntl
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from hardsave.defaults import CAPTURE_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.objects.hashing import Hash
+from hardsave.objects.records import WorkspaceRecord
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.scan import cache as caches
@@ -43,12 +45,13 @@ class Place:
 
     def __init__(
         self,
-        root: bytes,
+        record: WorkspaceRecord,
         prefix: str,
         own: tuple[bytes, ...],
         included: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        self.root = root
+        self.record = record  # as it was found, or is to be made by the first capture
+        self.root = record.path
         self.journal = Path(prefix + "-journal")
         self._included = included  # by settings
         self.policy = Policy(include=self._patterns(()), own=own)
@@ -63,6 +66,11 @@ class Place:
         self._is_written = True
         self._lock = threading.RLock()
         self._held = 0
+
+    @property
+    def id(self) -> bytes:
+        """What checkpoints name it by."""
+        return self.record.id
 
     @property
     def path(self) -> Path:

@@ -1,22 +1,39 @@
-"""The workspaces of a vault. What they need is loaded when the first one is opened."""
+"""The workspaces of a vault: which of them a directory is, and which directory one of them is.
+
+A workspace has an id, which checkpoints name, a host and a path. A directory of this host is the
+workspace that has this host and this path; one without a host, which came with an import, is taken
+by the first capture at its path. What needs more than that is loaded when the first one is opened.
+"""
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from hardsave.errors import Misuse
+from hardsave.errors import Misuse, WorkspaceTaken
+from hardsave.objects.hashing import digest
+from hardsave.objects.records import ID_BYTES, WorkspaceRecord
 from hardsave.stores import on_disk
-from hardsave.stores.base import Store
+from hardsave.stores.base import NO_HOST, Store, WorkspaceMove, taken_message
+from hardsave.stores.host.identity import host_id
+from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import encoded
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
     from hardsave.vault.place import Place
+
+
+class Shown(NamedTuple):
+    """Where a workspace is, for people."""
+
+    path: bytes
+    host: str | None = None  # None: this one; empty: not known
 
 
 class Places:
@@ -27,13 +44,17 @@ class Places:
         store: Store,
         user: str | None,
         included: Callable[[bytes], tuple[str, ...]] = lambda _: (),
+        host: Callable[[], str] = host_id,
     ) -> None:
         self._store = store
         self._user = user
         self._included = included  # what settings say is to be captured, by directory
+        self._host = host
         self._places: dict[bytes, Place] = {}
+        self._shown: dict[bytes, Shown] = {}
         self._lock = threading.Lock()
         self._temporary: TemporaryDirectory[str] | None = None
+        self.last_purge: int | None = None  # of which this process knows: see `vault.local_data`
 
     def at(self, directory: "str | bytes | os.PathLike[str]") -> "Place":
         """The place of a directory, which must be there."""
@@ -49,14 +70,76 @@ class Places:
         with self._lock:
             place = self._places.get(root)
             if place is None:
+                record = self.find(root) or self._new(root)
                 included = partial(self._included, root)
-                own = self._own(root)
-                place = self._places[root] = Place(root, self._prefix(root), own, included)
+                prefix, own = self._prefix(record.id), self._own(root)
+                place = self._places[root] = Place(record, prefix, own, included)
             return place
 
+    @property
+    def host(self) -> str:
+        """Which host this is."""
+        return self._host()
+
+    def find(self, root: bytes) -> WorkspaceRecord | None:
+        """The workspace that a real path of this host is; None: nothing was saved there."""
+        at = partial(self._store.workspace_at, self._user)
+        return at(self.host, root) or at(NO_HOST, root)
+
+    def _new(self, root: bytes) -> WorkspaceRecord:
+        """One that the first capture makes. Two processes that begin at once agree on its id; one
+        that was moved or taken over has kept the id that this path had. One that begins like a path
+        would be taken for a workspace that is older than ids."""
+        for attempt in count():
+            named = b"\0".join((b"workspace", self.host.encode(), root, b"%d" % attempt))
+            id = digest(named)[:ID_BYTES]
+            if not id.startswith(b"/") and self._store.workspace(self._user, id) is None:
+                return WorkspaceRecord(id, self.host, root)
+        raise AssertionError  # it counts for ever
+
+    def known(self, id: bytes) -> WorkspaceRecord:
+        """The workspace that a checkpoint or an operation names, as it is now. One that is older
+        than ids, and of which no row is left, was a path, of a host that is not known."""
+        found = self._store.workspace(self._user, id)
+        return WorkspaceRecord(id, NO_HOST, id) if found is None else found
+
+    def shown(self, id: bytes) -> Shown:
+        """Where the workspace of a checkpoint is, for people: looked up once."""
+        found = self._shown.get(id)
+        if found is None:
+            record = self.known(id)
+            host = None if record.host == self.host else record.host
+            found = self._shown[id] = Shown(record.path, host)
+        return found
+
+    def begun(self, place: "Place") -> WorkspaceMove:
+        """What a capture that begins now is committed with: it is refused if another host or
+        attempt takes the workspace over meanwhile. One that has no host becomes this one's."""
+        standing = self._store.workspace(self._user, place.id)
+        if standing is None:
+            return WorkspaceMove(None, place.record)
+        if (standing.host, standing.path) == (NO_HOST, place.root):
+            self._shown.pop(place.id, None)
+            return WorkspaceMove(standing.epoch, taken_by(standing, self.host, place.root))
+        if (standing.host, standing.path) != (self.host, place.root):
+            self.forget([place.id])  # the next capture here is of a workspace of its own
+            raise WorkspaceTaken(taken_message(place.record, standing))
+        return WorkspaceMove(standing.epoch, standing)
+
+    def still(self, id: bytes, otherwise: str) -> "Place":
+        """The place of a workspace that the store speaks of, which must be of this host and where
+        it was."""
+        record = self.known(id)
+        if record.host not in (self.host, NO_HOST):
+            raise Misuse(
+                f"the workspace {os.fsdecode(record.path)!r} is of another host, {record.host}; go "
+                f"there, {otherwise}"
+            )
+        return self.still_at(record.path, otherwise)
+
     def still_at(self, root: bytes, otherwise: str) -> "Place":
-        """The place of a workspace that the store speaks of, which must be where it was:
-        whatever has become a link to elsewhere since was never saved, and is not written to."""
+        """The same for a path of this host: whatever has become a link to elsewhere since was never
+        saved, and is not written to."""
         shown = os.fsdecode(root)
         if not os.path.isdir(root):
             raise Misuse(
@@ -69,14 +152,16 @@ class Places:
             )
         return self.at(root)
 
-    def known(self) -> "list[Place]":
+    def forget(self, ids: Iterable[bytes]) -> None:
+        """What is known of these workspaces is not true any more."""
+        gone = set(ids)
+        with self._lock:
+            self._places = {at: one for at, one in self._places.items() if one.id not in gone}
+            self._shown = {id: one for id, one in self._shown.items() if id not in gone}
+
+    def opened(self) -> "list[Place]":
         with self._lock:
             return list(self._places.values())
-
-    def is_known(self, root: bytes) -> bool:
-        """Whether this user has captured or restored there, or has said to."""
-        with self._lock:
-            return root in self._places or os.path.exists(self._prefix(root) + "-lock")
 
     def interrupted(self) -> list[str]:
         """Journals of this store: restores that have begun, and may not have ended."""
@@ -90,10 +175,15 @@ class Places:
             from hardsave.stores.local import daemon_lock
 
             daemon_lock.evict(store)
-        for place in self.known():
+        for place in self.opened():
             place.drop_cache()
         for path in self._files("-cache"):
             os.unlink(path)
+
+    def forget_caches(self) -> None:
+        """What this process has of them in memory."""
+        for place in self.opened():
+            place.forget()
 
     def _files(self, ending: str) -> list[str]:
         local = self._store.local("files-")
@@ -104,14 +194,14 @@ class Places:
         return [os.path.join(folder, name) for name in found if name.endswith(ending)]
 
     def close(self) -> None:
-        for place in self.known():
+        for place in self.opened():
             place.write_cache()
         if self._temporary is not None:
             self._temporary.cleanup()
 
-    def _prefix(self, root: bytes) -> str:
+    def _prefix(self, id: bytes) -> str:
         """What the names of a workspace's own files begin with."""
-        name = files_of(root, self._user)
+        name = files_of(id, self._user)
         local = self._store.local(name)
         if local is not None:
             return local
@@ -135,7 +225,12 @@ class Places:
         return (name + b"\0", name + b"-", name + b".damaged-")
 
 
-def files_of(root: bytes, user: str | None = None) -> str:
+def taken_by(record: WorkspaceRecord, host: str, path: bytes) -> WorkspaceRecord:
+    """A workspace in the hands of a host: captures that have begun elsewhere are refused."""
+    return WorkspaceRecord(record.id, host, path, record.epoch + 1)
+
+
+def files_of(id: bytes, user: str | None = None) -> str:
     """What the names of a workspace's own files have in common, after that of the store."""
     whose = b"" if user is None else b"\0" + user.encode()
-    return f"files-{blake3(root + whose).hexdigest(10)}"
+    return f"files-{blake3(id + whose).hexdigest(10)}"

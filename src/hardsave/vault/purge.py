@@ -37,13 +37,14 @@ from hardsave.objects.records import (
     LogRecord,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
 from hardsave.objects.rewriting import Rewriting
 from hardsave.record import Record
-from hardsave.stores.base import Batch, Changes, Move
+from hardsave.stores.base import NO_HOST, Batch, Changes, Move, WorkspaceMove
 from hardsave.timeline import step_summary
 from hardsave.timeline.step_summary import TITLE, without_text
-from hardsave.vault import fencing, operations, purge_tasks, remains, search
+from hardsave.vault import fencing, local_data, operations, purge_tasks, remains
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects
 from hardsave.vault.pin import Pin
@@ -126,11 +127,13 @@ def text(context: Context, wanted: str) -> Purged:
     rewriter = _Rewriter(context, wanted, old)
     _forget_names(context, old)
     _forget_titles(context, wanted)
+    _forget_paths(context, old)
     count = rewriter.rewrite_all()
     purged = _collected(context, rewritten=count)
     while again := rewriter.rewrite_all():  # saved meanwhile, by a handle that remembered it
         count += again
         _forget_titles(context, wanted)
+        _forget_paths(context, old)
         purged = _collected(context, rewritten=count)
     left = remains.clear(context, wanted)
     return purged.replace(tasks=tasks, left=(*purged.left, *left))
@@ -157,7 +160,7 @@ def _forget_names(context: Context, old: bytes) -> None:
         after = rows[-1].number
     if last:
         record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-        batch = Batch(context.user, record, changes=Changes(forget_log=last))
+        batch = Batch(context.user, record, changes=Changes(forget_log=last, purges=True))
         fencing.commit(context, batch)
 
 
@@ -174,7 +177,7 @@ def _forget_titles(context: Context, wanted: str) -> None:
     end = time.monotonic() + PATIENCE
     while moves := list(_without_titles(context, wanted)):
         record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-        batch = Batch(context.user, record, changes=Changes(moves=moves))
+        batch = Batch(context.user, record, changes=Changes(moves=moves, purges=True))
         try:
             fencing.commit(context, batch)
         except LeaseLost:
@@ -189,6 +192,41 @@ def _without_titles(context: Context, wanted: str) -> Iterator[Move]:
         title = without_text(line.title, wanted, REPLACEMENT)[:TITLE]
         if title != line.title:
             yield Move(line, line._replace(title=title))
+
+
+def _forget_paths(context: Context, old: bytes) -> None:
+    """Workspaces without a text in their paths. They lose their host: the directory, which has the
+    text in its path still, is another workspace from its next capture on."""
+    found = list(_with_text(context, old))
+    moves = [
+        WorkspaceMove(each.epoch if id == each.id else None, new)
+        for each in found
+        for id in [_without_text(each.id, old)]
+        for new in [WorkspaceRecord(id, NO_HOST, _without_text(each.path, old), each.epoch + 1)]
+        if id == each.id or context.store.workspace(context.user, id) is None
+    ]
+    if not found:
+        return
+    gone = [each.id for each in found if _without_text(each.id, old) != each.id]
+    record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+    changes = Changes(forget_workspaces=gone)
+    fencing.commit(context, Batch(context.user, record, changes=changes, workspaces=moves))
+    context.places.forget(each.id for each in found)
+
+
+def _with_text(context: Context, old: bytes) -> Iterator[WorkspaceRecord]:
+    after = ("", b"", b"")
+    while rows := context.store.workspaces(context.user, after, _PAGE):
+        yield from (each for each in rows if old in each.path)
+        after = (rows[-1].host, rows[-1].path, rows[-1].id)
+
+
+def _without_text(path: bytes, old: bytes) -> bytes:
+    """A path from the top still, if the text was its beginning. An id that is no path is random."""
+    if old not in path or not path.startswith(b"/"):
+        return path
+    new = path.replace(old, REPLACEMENT.encode())
+    return new if new.startswith(b"/") else b"/" + new
 
 
 def _names(effects: Effects, old: bytes) -> bool:
@@ -208,7 +246,8 @@ def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
         if line.head in dropped and line.name not in moved:
             raise Conflict(f"timeline {line.name!r} stands there; purge or rewind it first")
     entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-    changes = Changes(moves=moves, drop=ids, replace=list(_without_paths(context, dropped)))
+    children = list(_without_paths(context, dropped))
+    changes = Changes(moves=moves, drop=ids, replace=children, purges=True)
     fencing.commit(context, Batch(context.user, entry, changes=changes))
 
 
@@ -226,8 +265,7 @@ def _without_paths(context: Context, dropped: set[Id]) -> Iterator[CheckpointRec
 def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:
     """Let the bytes go. Waits for those who store objects ahead of a checkpoint: mostly captures
     of files, which are short."""
-    search.erase(context)
-    context.places.drop_caches()
+    local_data.drop(context)
     end = time.monotonic() + PATIENCE
     gone = context.store.collect(envelope.refs, exact=True)
     objects = gone.objects
@@ -281,7 +319,7 @@ class _Rewriter:
             context = self._context
             files.flush()
             entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-            changes = Changes(replace=changed)
+            changes = Changes(replace=changed, purges=True)
             requires = {each.snapshot for each in changed if each.snapshot is not None}
             batch = Batch(context.user, entry, None, objects, requires, changes)
             fencing.commit(context, batch)
@@ -311,9 +349,8 @@ class _Rewriter:
         return step_summary.encode(step_summary.without(summary, self._wanted, REPLACEMENT))
 
     def _elsewhere(self, workspace: bytes) -> bytes:
-        """A path from the top still, if the text was its beginning."""
-        path = workspace.replace(self._old, self._new)
-        return path if path.startswith(b"/") else b"/" + path
+        """The id of a workspace; one that is older than ids is a path."""
+        return _without_text(workspace, self._old)
 
     def _line(self, text: str) -> str:
         """A name may be longer without the text than with it, and no longer than names are."""

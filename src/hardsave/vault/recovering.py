@@ -4,11 +4,13 @@ Contract. One whose operation was committed is finished, any other is taken back
 process that uses the workspace, or opens the store. To be interrupted again does no harm.
 """
 
+import glob
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from hardsave.errors import HardsaveError, Misuse, Unavailable
+from hardsave.errors import Corrupt, HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import Id
 from hardsave.tuples import NamedTuple
@@ -16,8 +18,6 @@ from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.workspace.restore import execution, journal
 from hardsave.workspace.restore.steps import Restored
-
-_PAGE = 1_000
 
 
 class _Note(NamedTuple):
@@ -54,7 +54,7 @@ def recover(context: Context, place: Place) -> Restored | None:
     said = _note_of(context, written)
     if said.user != context.user:
         raise Misuse(f"a restore by user {said.user!r} was interrupted here; open it as them")
-    back = not _is_committed(context, said.entry)
+    back = context.store.log_entry(context.user, said.entry) is None
     done = execution.carry_out(written, context.objects.fetch, place.journal, back=back)
     if said.git is not None and not back:
         from hardsave.vault import repository
@@ -70,15 +70,6 @@ def recover(context: Context, place: Place) -> Restored | None:
     for path, why in done.conflicts:
         log(__name__).warning("%r was kept as it is: %s", os.fsdecode(path), why)
     return done
-
-
-def _is_committed(context: Context, entry: Id) -> bool:
-    before: int | None = None
-    while rows := context.store.log_before(context.user, before, _PAGE):
-        if any(row.id == entry for row in rows):
-            return True
-        before = rows[-1].number
-    return False
 
 
 def recover_all(context: Context, journals: Sequence[str]) -> None:
@@ -99,3 +90,21 @@ def _recover_one(context: Context, path: Path) -> None:
         return
     with place.locked():
         recover(context, place)
+
+
+def set_aside_damaged(store: str) -> list[str]:
+    """Rename the damaged journals beside a store's file: none of them can be settled, and each
+    keeps a workspace from being used. Says what that means, a sentence each."""
+    said = []
+    for path in sorted(Path(store).parent.glob(f"{glob.escape(Path(store).name)}-files-*-journal")):
+        try:
+            journal.read(path)
+        except Corrupt:
+            aside = path.with_name(f"{path.name}-damaged-{time.time_ns()}")
+            path.rename(aside)
+            said.append(
+                "the journal of an interrupted restore was damaged, and every file is as it was "
+                "before or after it: rewind again, the newest checkpoint has what was there; "
+                f"the journal lies in {aside}"
+            )
+    return said

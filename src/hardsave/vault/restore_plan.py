@@ -91,6 +91,7 @@ class RestorePlan(NamedTuple):
 
     request: RestoreRequest
     workspace: bytes
+    """Its path."""
     taken: Taken
     """The present: what has to be in the safety checkpoint."""
     files: Plan
@@ -125,8 +126,8 @@ def plan_restore(
     taken = files.take()
     fetch = overlay(taken.objects, context.objects.fetch)
     sides = Sides(taken.snapshot, goal.snapshot, fetch)
-    chosen = choose(context, place.root, request, goal.snapshot, sides)
-    _check_paths(request, taken, sides)
+    chosen = choose(context, place, request, goal.snapshot, sides)
+    _check_paths(place, request, sides)
     asked = RequestedPaths(None if chosen.paths is None else checked(chosen.paths), chosen.only)
     compared, choice = _compared(context, place, taken, goal, asked)
     if differing := _differing(context, place, taken, choice):
@@ -159,7 +160,7 @@ def plan_restore(
 # The two sides
 
 
-def _check_paths(request: RestoreRequest, taken: Taken, sides: Sides) -> None:
+def _check_paths(place: Place, request: RestoreRequest, sides: Sides) -> None:
     """A path that neither side has is a mistake, not a wish that is fulfilled already."""
     if request.only is not None or not request.paths:
         return
@@ -167,7 +168,7 @@ def _check_paths(request: RestoreRequest, taken: Taken, sides: Sides) -> None:
         if not sides.have(path):
             raise NotFound(
                 f"{os.fsdecode(path)!r} is neither among the files of "
-                f"{os.fsdecode(taken.workspace)!r} nor in checkpoint {to_text(request.target.id)}; "
+                f"{str(place.path)!r} nor in checkpoint {to_text(request.target.id)}; "
                 "what is ignored is never touched"
             )
 

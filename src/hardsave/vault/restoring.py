@@ -58,11 +58,14 @@ class Attempt:
 
 
 @contextmanager
-def attempt(context: Context, place: Place, plan: RestorePlan, files: Taking) -> Iterator[Attempt]:
-    """Make a plan ready; run the block, which decides; do the rest. The lock is held."""
+def attempt(
+    context: Context, place: Place, plan: RestorePlan, files: Taking, key: Id | None = None
+) -> Iterator[Attempt]:
+    """Make a plan ready; run the block, which decides; do the rest. The lock is held. `key` is the
+    id of the operation, if its caller may ask for it twice."""
     _check_room(place, plan)
     plan, safety = _saved_first(context, place, plan, files)
-    entry = context.new_id()
+    entry = key or context.new_id()
     one = Attempt(entry, _move(place, plan, safety))
     git = (one.move.before, one.move.after) if one.move.git else None
     try:
@@ -149,7 +152,7 @@ def _move(place: Place, plan: RestorePlan, safety: _Safety) -> FilesMove:
     is_listed = request.like is None and only is not None
     made = {step.path for step in plan.files.steps if step.do == "mkdir"}
     return FilesMove(
-        place.root,
+        place.id,
         safety.record.id,
         request.target.id,
         request.paths,

@@ -8,7 +8,7 @@ again, not overlooked.
 import os
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound
 from hardsave.objects.records import (
@@ -17,28 +17,26 @@ from hardsave.objects.records import (
     LogRecord,
     TaskRecord,
     TimelineRecord,
+    WorkspaceRecord,
 )
 from hardsave.record import Record
-from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
+from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, WorkspaceMove, position
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
-from hardsave.vault import fencing, operations, rollback
+from hardsave.vault import fencing, operations, request_key, rollback
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
-from hardsave.vault.operations import Effects, FilesMove
+from hardsave.vault.operations import Effects, Entry, FilesMove
+from hardsave.vault.rewind_request import How, Promise
 from hardsave.vault.rollback import RolledBack, Rolling
 
 if TYPE_CHECKING:
-    from hardsave.vault.choosing import Scope
     from hardsave.vault.not_saved import Checkout, NotSaved
     from hardsave.vault.place import Place
     from hardsave.vault.restore_plan import FileChanges
 
 _PAGE = 1_000
 _ATTEMPTS = 100
-
-
-What = Literal["all", "state", "files"]
 
 
 class Rewind(Record):
@@ -56,6 +54,18 @@ class Rewind(Record):
     """What happened, or would happen, to files; None if none were to be restored."""
     tasks: tuple[RolledBack, ...] = ()
     """Those that are, or would be, rolled back."""
+    plan: str = ""
+    """Of a dry run: what it would do, as a text. `rewind(…, expect=plan)` with the same arguments
+    does that, or refuses, if the head, the files or the tasks are not as they were."""
+
+    @property
+    def messages_left(self) -> int | None:
+        """How many messages the head has more than the target; None if that is not known."""
+        ends = [each.summary for each in (self.before, self.target) if each is not None]
+        counts = [None if each is None else each.messages for each in ends]
+        if len(counts) < 2 or counts[0] is None or counts[1] is None:
+            return None
+        return max(0, counts[0] - counts[1])
 
     @property
     def not_saved(self) -> "tuple[NotSaved, ...]":
@@ -66,23 +76,6 @@ class Rewind(Record):
     def checkout(self) -> "Checkout | None":
         """That git was on another branch then, and stays on the one it is on."""
         return None if self.files is None else self.files.checkout
-
-
-class How(NamedTuple):
-    """What is to go back, and how."""
-
-    what: What = "all"
-    paths: tuple[bytes, ...] | None = None
-    scope: "Scope | None" = None
-    git: bool = False
-    workspace: "Place | None" = None
-    tasks: bool = False
-    dry_run: bool = False
-    kind: str | None = None
-
-    @property
-    def moves_head(self) -> bool:
-        return self.what != "files" and self.paths is None
 
 
 class _Plan(NamedTuple):
@@ -99,22 +92,49 @@ class _Plan(NamedTuple):
 
 def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
     """Take state, files or both back to a checkpoint, and tasks, if asked to."""
+    entry = request_key.repeated(context, how.key, name, "rewind", "restore")
+    if entry is not None:
+        return _as_done(context, entry, target)
     rolling = Rolling(context, name, target, is_wanted=how.tasks)
-    done = _rewound(context, name, target, how, rolling)
+    promise = Promise(context, name, target, how)
+    done = _rewound(context, name, target, how, rolling, promise)
     if not how.dry_run:
         rolling.told()
-    return done.replace(tasks=rolling.shown())
+    return done.replace(tasks=rolling.shown(), plan=promise.plan if how.dry_run else "")
+
+
+def _as_done(context: Context, entry: Entry, target: CheckpointRecord) -> Rewind:
+    """What a rewind returned that was asked for with the same key. What became of single files is
+    not kept."""
+    if entry.effects.about.get("to") != target.id:
+        raise request_key.used(entry)
+    move, files = next(iter(entry.effects.moves), None), entry.effects.files
+    before = files.before if files is not None else move and move.expect and move.expect.head
+    found = None if before is None else context.store.checkpoint(context.user, before)
+    return Rewind(
+        timeline=entry.timeline or target.timeline,
+        before=None if found is None else context.checkpoint(found),
+        target=context.checkpoint(target),
+        moved=move is not None,
+    )
 
 
 def _rewound(
-    context: Context, name: str, target: CheckpointRecord, how: How, rolling: Rolling
+    context: Context,
+    name: str,
+    target: CheckpointRecord,
+    how: How,
+    rolling: Rolling,
+    promise: Promise,
 ) -> Rewind:
     if how.what == "state" or (target.snapshot is None and how.moves_head):
-        return _rewind_state(context, name, target, how, rolling)
+        promise.meet(None, rolling.find())
+        return _rewind_state(context, name, target, how, rolling, promise)
     place = how.workspace or _workspace_of(context, name, target)
-    done = _restored(context, name, target, how, rolling, place)
+    done = _restored(context, name, target, how, rolling, place, promise)
     if done.move is None and (how.moves_head or how.tasks):  # the files are there already
-        return _rewind_state(context, name, target, how, rolling).replace(files=done.files)
+        state = _rewind_state(context, name, target, how, rolling, promise)
+        return state.replace(files=done.files)
     before = done.before or context.history.head(name)
     return Rewind(
         timeline=name,
@@ -140,6 +160,7 @@ def _restored(
     how: How,
     rolling: Rolling,
     place: "Place",
+    promise: Promise,
 ) -> _Restored:
     """Plan what brings the files back; do it, and move the head in the same breath."""
     from hardsave.vault.choosing import RestoreRequest  # with all that files need
@@ -147,14 +168,16 @@ def _restored(
     from hardsave.vault.restoring import attempt
     from hardsave.vault.settling import settled
 
-    kind = how.kind or ("rewind" if how.moves_head else "restore")
+    kind = how.named
     request = RestoreRequest(kind, name, target, how.paths, how.scope, git=how.git)
     with settled(context, place, only_looks=how.dry_run) as files:
         plan = plan_restore(context, place, request, files)
+        promise.meet(plan, rolling.find())
         if how.dry_run or plan.is_nothing:
             return _Restored(plan.changes())
-        with attempt(context, place, plan, files) as restore:
+        with attempt(context, place, plan, files, how.key) as restore:
             for standing in _standings(context, name, kind):
+                promise.check(standing, restore.move)
                 become = _with_files(context, target, how, restore.move, standing, rolling)
                 if _committed(context, name, kind, restore.entry, standing, become):
                     break
@@ -188,31 +211,38 @@ def _with_files(
 def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Place":
     """Where this timeline saves its files; if it never has, where the target's are from."""
     own = _saves_at(context, name)
-    workspace = own or target.workspace
-    if workspace is None:
+    id = own or target.workspace
+    if id is None:
         raise NotFound(
             f"checkpoint {to_text(target.id)} ({name}:{target.seq}) was saved without files; "
             "choose one that has a snapshot, or rewind the state alone"
         )
-    shown = os.fsdecode(workspace)
-    if not context.places.is_known(workspace):  # an import may name any directory it likes
+    places, workspace = context.places, context.places.known(id)
+    shown = os.fsdecode(workspace.path)
+    if workspace.host != places.host:  # an import may name any directory it likes
         raise Misuse(
-            f"the files are from {shown!r}, and this store has never saved there; name the "
-            "directory that they shall go to with workspace=, or rewind what='state' alone"
+            f"the files are from {shown!r}{_of_host(workspace)}, and this host has never saved "
+            "there; name the directory that they shall go to with workspace=, or rewind "
+            "what='state' alone"
         )
-    then = target.workspace
-    if then and then != workspace and target.timeline == name and os.path.isdir(then):
+    then = None if target.workspace in (None, id) else places.known(target.workspace)
+    if then and target.timeline == name and then.host == places.host and os.path.isdir(then.path):
         raise Misuse(
-            f"the files are from {os.fsdecode(then)!r}, and timeline {name!r} saves {shown!r} by "
-            "now; name the one that they shall go to with workspace=, or rewind what='state' alone"
+            f"the files are from {os.fsdecode(then.path)!r}, and timeline {name!r} saves {shown!r} "
+            "by now; name the one that they shall go to with workspace=, or rewind what='state' "
+            "alone"
         )
-    return context.places.still_at(
-        workspace, "name another with workspace=, or rewind what='state' alone"
+    return places.still_at(
+        workspace.path, "name another with workspace=, or rewind what='state' alone"
     )
 
 
+def _of_host(workspace: WorkspaceRecord) -> str:
+    return f" of host {workspace.host}" if workspace.host else ""
+
+
 def _saves_at(context: Context, name: str) -> bytes | None:
-    """The directory of its newest checkpoint with files. What it was only rewound to may be from
+    """The workspace of its newest checkpoint with files. What it was only rewound to may be from
     anywhere; it counts for a timeline that has saved none of its own."""
     head = context.history.head(name)
     past = () if head is None else chain([head], context.history.ancestors(head))
@@ -221,7 +251,12 @@ def _saves_at(context: Context, name: str) -> bytes | None:
 
 
 def _rewind_state(
-    context: Context, name: str, target: CheckpointRecord, how: How, rolling: Rolling
+    context: Context,
+    name: str,
+    target: CheckpointRecord,
+    how: How,
+    rolling: Rolling,
+    promise: Promise,
 ) -> Rewind:
     """Move the head of a timeline to a checkpoint, and roll tasks back."""
     before = context.history.head(name)
@@ -229,7 +264,7 @@ def _rewind_state(
 
     after: Move | None = None
     if (moved or how.tasks) and not how.dry_run:
-        after = _moved(context, name, target, how, rolling)
+        after = _moved(context, name, target, how, rolling, promise)
     if moved and not how.dry_run:
         left = after.expect.head if after is not None and after.expect is not None else None
         before = None if left is None else context.store.checkpoint(context.user, left)
@@ -242,11 +277,17 @@ def _rewind_state(
 
 
 def _moved(
-    context: Context, name: str, target: CheckpointRecord, how: How, rolling: Rolling
+    context: Context,
+    name: str,
+    target: CheckpointRecord,
+    how: How,
+    rolling: Rolling,
+    promise: Promise,
 ) -> Move | None:
     """Commit the rewind of a state, with the tasks that it rolls back."""
-    id, kind = context.new_id(), how.kind or "rewind"
+    id, kind = how.key or context.new_id(), how.kind or "rewind"
     for standing in _standings(context, name, kind):
+        promise.check(standing)
         become = standing
         if how.moves_head:
             become = standing._replace(head=target.id, is_deleted=False)
@@ -262,21 +303,28 @@ def fork(
     source: CheckpointRecord,
     name: str,
     id: Id | None = None,
-    workspace: bytes | None = None,
+    place: "Place | None" = None,
 ) -> TimelineRecord:
     """A timeline that starts at a checkpoint; one that was deleted may give its name.
 
-    With a `workspace`, where its files are by now, it begins with a checkpoint of them.
+    With a `place`, where its files are by now, it begins with a checkpoint of them.
     """
     standing = context.store.timeline(context.user, name)
+    done = request_key.repeated(context, id, name, "fork")
+    if done is not None and standing is not None:
+        if done.effects.about.get("source") != source.id:
+            raise request_key.used(done)
+        return standing
     if standing is not None and not standing.is_deleted:
         raise Conflict(f"timeline {name!r} exists already; choose another name")
     moment = context.clock()
     last_seq = 0 if standing is None else standing.last_seq
     become = TimelineRecord(name, source.id, last_seq, moment, source.id)
     added: tuple[CheckpointRecord, ...] = ()
-    if workspace is not None:
-        added = (_first(source, become, context.new_id(), workspace),)
+    where: tuple[WorkspaceMove, ...] = ()
+    if place is not None:
+        added = (_first(source, become, context.new_id(), place.id),)
+        where = (context.places.begun(place),)
         become = become._replace(head=added[0].id, last_seq=added[0].seq)
     move = Move(standing, become)
     about = {"source": source.id, "from": source.timeline}
@@ -285,7 +333,8 @@ def fork(
     entry = LogRecord(0, id or context.new_id(), name, "fork", moment, data)
     changes = Changes(keeps=(source.id,), checkpoints=added)
     needed = source.roots if added else ()
-    fencing.commit(context, Batch(context.user, entry, move, requires=needed, changes=changes))
+    batch = Batch(context.user, entry, move, requires=needed, changes=changes, workspaces=where)
+    fencing.commit(context, batch)
     return become
 
 
@@ -311,25 +360,37 @@ def _first(
     )
 
 
-def clear(context: Context, name: str) -> int:
+def clear(context: Context, name: str, key: Id | None = None) -> int:
     """Hide all checkpoints of a timeline; its numbers go on. How many there were."""
     if context.store.timeline(context.user, name) is None:
         return 0
-    return _hide_all(context, name, "clear", is_deleted=False)
+    return _hide_all(context, name, "clear", key, is_deleted=False)
 
 
-def delete(context: Context, name: str) -> int:
+def delete(context: Context, name: str, key: Id | None = None) -> int:
     """Hide a timeline with all its checkpoints. How many there were."""
-    return _hide_all(context, name, "delete", is_deleted=True)
+    return _hide_all(context, name, "delete", key, is_deleted=True)
 
 
-def delete_one(context: Context, record: CheckpointRecord) -> None:
+def deleted_by(context: Context, key: Id | None) -> CheckpointRecord | None:
+    """The checkpoint that a request with this key has deleted; None if it was not made yet."""
+    entry = request_key.repeated(context, key, None, "delete")
+    if entry is None:
+        return None
+    if "checkpoint" not in entry.effects.about:  # it was about a whole timeline
+        raise request_key.used(entry)
+    return context.history.at(entry.effects.about["checkpoint"])
+
+
+def delete_one(context: Context, record: CheckpointRecord, key: Id | None = None) -> None:
     """Hide one checkpoint. If it is its timeline's head, the one before it becomes the head."""
+    if deleted_by(context, key) is not None:
+        return
     for line in context.history.timelines():
         if line.head == record.id and line.name != record.timeline:
             raise Conflict(f"it is the head of timeline {line.name!r}: delete that first")
 
-    id, name = context.new_id(), record.timeline
+    id, name = key or context.new_id(), record.timeline
     for standing in _standings(context, name, "delete"):
         become = standing
         if standing.head == record.id:
@@ -341,8 +402,13 @@ def delete_one(context: Context, record: CheckpointRecord) -> None:
             return
 
 
-def _hide_all(context: Context, name: str, kind: str, *, is_deleted: bool) -> int:
-    id, ids = context.new_id(), tuple[Id, ...]()
+def _hide_all(context: Context, name: str, kind: str, key: Id | None, *, is_deleted: bool) -> int:
+    entry = request_key.repeated(context, key, name, kind)
+    if entry is not None:
+        if "checkpoints" not in entry.effects.about:  # it was about one of them
+            raise request_key.used(entry)
+        return int(entry.effects.about["checkpoints"])
+    id, ids = key or context.new_id(), tuple[Id, ...]()
     for standing in _standings(context, name, kind):
         ids = tuple(record.id for record in context.history.line(name))
         become = standing._replace(head=None, is_deleted=is_deleted)

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hardsave.defaults import MAX_LABEL_VALUE, MAX_LABELS, MAX_METADATA_BYTES
+from hardsave.defaults import MAX_METADATA_BYTES
 from hardsave.errors import Misuse
 from hardsave.objects.records import Id
 from hardsave.timeline import names
@@ -13,6 +13,9 @@ from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import whole_id
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
+
+if TYPE_CHECKING:
+    from hardsave.vault.attached import Attached
 
 RUNNING: Final = "running"  # the status of a checkpoint that is given none
 _EMPTY_MAP = b"\x80"
@@ -26,8 +29,6 @@ class AnyHead(Enum):
 
 ANY_HEAD: Final = AnyHead.ANY_HEAD
 Expected = Checkpoint | str | AnyHead | None
-Labels = tuple[tuple[str, str], ...]
-NO_LABELS: Labels = ()
 
 
 class About(NamedTuple):
@@ -40,7 +41,6 @@ class About(NamedTuple):
     status: str | None  # None: that of the checkpoint which it stands on
     description: str
     metadata: bytes
-    labels: Labels = NO_LABELS
     is_chosen: bool = False  # the id is the caller's: a checkpoint may have it already
 
 
@@ -65,6 +65,7 @@ class SaveRequest(NamedTuple):
     step: StepSummary | None = None  # what the caller knows of it; the rest is filled in
     title: str = ""  # for a timeline that has none
     parent: Parent | None = None  # None: the head
+    attached: "Attached | None" = None  # labels and notes
 
     @property
     def may_double(self) -> bool:
@@ -81,7 +82,6 @@ def about(
     metadata: Mapping[str, Any] | None,
     *,
     id: str | None = None,
-    labels: Mapping[str, str] | None = None,
     carries: bool = False,
 ) -> About:
     """One that `carries` the state of the head has the head's status, if it is given none."""
@@ -106,22 +106,8 @@ def about(
     if len(encoded) > MAX_METADATA_BYTES:
         raise Misuse(f"metadata takes at most {MAX_METADATA_BYTES} bytes; use the state")
     made = context.new_id() if id is None else whole_id(id, "id is a whole id")
-    marks = NO_LABELS if labels is None else labels_of(context, labels)
     said = (name, kind, status, description, encoded)
-    return About(made, context.clock(), *said, marks, id is not None)
-
-
-def labels_of(context: Context, given: Mapping[str, str]) -> Labels:
-    """Labels as they are kept and looked for: without secrets, in the order of their keys."""
-    if not isinstance(given, Mapping):
-        raise Misuse(f"labels is a dict of texts, not {type(given).__name__}")
-    if len(given) > MAX_LABELS:
-        raise Misuse(f"a checkpoint has at most {MAX_LABELS} labels, not {len(given)}")
-    for key, value in given.items():
-        names.check_label(key)
-        names.check_label_value(value, MAX_LABEL_VALUE)
-    redacted = context.objects.redacted
-    return tuple(sorted((key, redacted(value)) for key, value in given.items()))
+    return About(made, context.clock(), *said, id is not None)
 
 
 def step(context: Context, given: StepSummary | None) -> StepSummary | None:

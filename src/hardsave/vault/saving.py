@@ -10,13 +10,13 @@ handler that saves in the middle would go on with what is only half noted.
 
 from typing import TYPE_CHECKING, Any, Union
 
-from hardsave.errors import Conflict, Corrupt, LeaseLost
+from hardsave.errors import Conflict, Corrupt, LeaseLost, WorkspaceTaken
 from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, filled
-from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
+from hardsave.stores.base import Batch, Move, ObjectsGone, WorkspaceMove, conflict_message, position
 from hardsave.stores.ledger import Fence, Work
 from hardsave.tasks import current
 from hardsave.timeline.refs import to_text
@@ -32,6 +32,7 @@ from hardsave.vault.step_summaries import Heard, Summaries, Told
 
 if TYPE_CHECKING:
     from hardsave.objects.shadow import Shadow
+    from hardsave.vault.captured import Held
     from hardsave.vault.capturing import Taken, Taking
 
 
@@ -66,7 +67,7 @@ class Saving:
         self._is_warm = False  # whether most of what is built is stored already
         self._attempted: TimelineRecord | None = None  # by a save that did not return
 
-    def save(self, request: SaveRequest, files: "Taking | None" = None) -> CheckpointRecord:
+    def save(self, request: SaveRequest, files: "Taking | Held | None" = None) -> CheckpointRecord:
         """Plan a request on the head that was seen, and attempt that, as often as it takes. If a
         checkpoint has the id that its caller has chosen, that one is returned."""
         if request.about.is_chosen and (done := self._done(request.about.id)):
@@ -100,7 +101,7 @@ class Saving:
         return head
 
     def _saved(
-        self, request: SaveRequest, files: "Taking | None", pin: Pin | None
+        self, request: SaveRequest, files: "Taking | Held | None", pin: Pin | None
     ) -> CheckpointRecord:
         gone = 0  # how often objects that the plan relied on were not stored any more
         while True:
@@ -131,6 +132,8 @@ class Saving:
     ) -> int:
         """Whether a plan that could not be committed is to be made anew, on which head, and how
         often objects were gone by now; else the error is raised."""
+        if isinstance(error, WorkspaceTaken):
+            raise error
         if isinstance(error, LeaseLost):
             work = current.work(self._context.store, self._context.user)
             if work is not None:
@@ -187,10 +190,12 @@ class Saving:
         summary, told = self._summaries.of(request, on, (grown, self._grown_on), out, heard, files)
         record = self._record(request.about, base, on, root, summary)
         fresh, requires = self._split(root, out, asks=asks and not self._is_warm)
+        where: tuple[WorkspaceMove, ...] = ()
         if files is not None:
             record = record._replace(snapshot=files.address, workspace=files.workspace)
             fresh = {**fresh, **files.objects}
             requires = (requires | files.requires) - fresh.keys()
+            where = (files.where,)
         elif request.form == "copied":
             record, requires = _with_files(record, request.state, requires)
         if grown is not None and self._grown_on is not None:
@@ -207,6 +212,11 @@ class Saving:
         place = (self._name, record.id, record.seq, created_at, origin, False, title)
         become = filled(TimelineRecord, place)
         batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
+        if where:
+            batch = batch._replace(workspaces=where)
+        if request.attached is not None:
+            labels, notes = request.attached
+            batch = batch._replace(labels={record.id: labels}, notes={record.id: notes})
         if work is not None:
             batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
         return SavePlan(batch, record, become, memory, told)

@@ -20,6 +20,7 @@ from hardsave.progress import Meter, Total, meter
 from hardsave.record import Record
 from hardsave.timeline import names
 from hardsave.tuples import NamedTuple
+from hardsave.vault import local_data
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.search_files import Change
@@ -125,6 +126,7 @@ def search(
     wanted = expression(text)
     _check_limit(limit)
     values = (wanted, _chosen(timelines), *_position(after), limit + 1)
+    local_data.drop_if_purged(context)
     if wait:
         _bring_up_to_date(context)
     return context.search_index().use(lambda index: _found(context, index, values, limit))
@@ -133,6 +135,7 @@ def search(
 def advance(context: Context, seconds: float) -> bool:
     """Bring the index up to date, if a search has made one, for so many seconds of this thread's
     processor time; whether there is no more to do."""
+    local_data.drop_if_purged(context)
     if not context.search_index().is_made:
         return True
     until = thread_time() + seconds
@@ -165,11 +168,6 @@ def _chosen(timelines: str | Iterable[str] | None) -> str | None:
     is_one = isinstance(given, str) or not isinstance(given, Iterable)
     chosen = [given] if is_one else list(given)
     return json.dumps([names.check_timeline(name) for name in chosen])
-
-
-def erase(context: Context) -> None:
-    """Remove this user's index, with every text in it. The next search makes it anew."""
-    context.search_index().erase()
 
 
 def _check_limit(limit: Any) -> None:

@@ -150,7 +150,7 @@ def _settle(context: Context, index: "apsw.Connection", upto: int, names: set[st
 def _compare_files_again(context: Context, index: "apsw.Connection", upto: int) -> None:
     index.execute("DELETE FROM places WHERE field = 'file'")
     index.execute("DELETE FROM changes")
-    if not context.store.workspaces(context.user, b"", 1):
+    if not context.store.workspaces(context.user, ("", b"", b""), 1):
         return
     intake = Intake(context, index)
     for page in _listed(context, upto):

@@ -82,6 +82,7 @@ class Selection:
         self._store = context.store
         self._user = context.user
         self._history = context.history
+        self._places = context.places
         self._scratch = scratch
 
     def choose(self, timelines: Iterable[str] | None) -> Counts:
@@ -156,7 +157,8 @@ class Selection:
         number, is_hidden = None, False
         if isinstance(record, CheckpointRecord):
             number, is_hidden = record.number, record.is_hidden
-            data = archive.from_past(Past(record, is_hidden))
+            path = record.workspace and self._places.shown(record.workspace).path
+            data = archive.from_past(Past(record, is_hidden, path))
             keep = "INSERT OR IGNORE INTO listed VALUES (?, ?, ?, ?)"
             self._scratch.do(keep, record.id, data, record.root, record.snapshot)
         return self._scratch.do(

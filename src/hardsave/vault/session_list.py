@@ -2,19 +2,34 @@
 checkpoints of all timelines together."""
 
 import os
-from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, Protocol, TypeVar
 
 from hardsave.page import Page, cursor_of
 from hardsave.record import Record
 from hardsave.stores.base import TimelineQuery, TimelineRow
 from hardsave.timeline import names
 from hardsave.timeline.refs import to_text
-from hardsave.vault.arguments import check_limit, cursor, encoded, not_a_cursor, place
+from hardsave.timeline.step_summary import StepSummary
+from hardsave.tuples import NamedTuple
+from hardsave.vault.arguments import check_asked, check_limit, cursor, encoded, not_a_cursor, place
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 
-C = TypeVar("C", covariant=True)
+
+class Told(Protocol):
+    """What a session needs of its checkpoints; awaited ones have it, too."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def summary(self) -> StepSummary | None: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+
+
+C = TypeVar("C", bound=Told, covariant=True)
 
 Directory = str | os.PathLike[str]
 
@@ -36,20 +51,63 @@ class Session(Record, Generic[C]):
     origin: str | None
     """The id of the checkpoint that it was forked from."""
     is_deleted: bool
+    checkpoints: int = 0
+    """How many were saved on it, deleted ones aside."""
+
+    @property
+    def status(self) -> str | None:
+        """Of its newest checkpoint."""
+        return None if self.newest is None else self.newest.status
+
+    @property
+    def messages(self) -> int | None:
+        """How many its head has; None if that is not known."""
+        summary = None if self.head is None else self.head.summary
+        return None if summary is None else summary.messages
+
+    @property
+    def cost(self) -> float | None:
+        """What its program says that it has cost so far: the number under `cost` in the metadata of
+        the newest checkpoint; None if there is none."""
+        found = None if self.newest is None else self.newest.metadata.get("cost")
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            return None
+        return float(found)
+
+
+class Narrowed(NamedTuple):
+    """Which sessions are listed."""
+
+    text: str = ""
+    prefix: str = ""
+    status: str | None = None
+    deleted: bool = False
 
 
 def sessions(
-    context: Context, workspace: Directory | None, limit: int, after: str | None, *, deleted: bool
+    context: Context,
+    workspace: Directory | None,
+    limit: int,
+    after: str | None,
+    narrowed: Narrowed,
 ) -> Page[Session[Checkpoint]]:
     check_limit(limit)
-    listing = f"sessions {context.user!r}"
+    text, prefix, status, deleted = narrowed
+    check_asked(text=text, prefix=prefix, status=status)
+    listing = _listing(context.user)
     query = TimelineQuery(
         limit=limit + 1,  # one more, to know whether another page follows
         after=_place(after, listing),
-        workspace=None if workspace is None else _real(workspace),
         deleted=deleted,
+        prefix=prefix or "",
+        text=text or "",
+        status=status,
     )
-    rows = context.store.recent_timelines(context.user, query)
+    rows: list[TimelineRow] = []
+    if workspace is None:
+        rows = context.store.recent_timelines(context.user, query)
+    elif (found := context.places.find(_real(workspace))) is not None:
+        rows = context.store.recent_timelines(context.user, query._replace(workspace=found.id))
     shown = rows[:limit]
     more = len(rows) > limit
     last = f"{shown[-1].updated_at}:{shown[-1].line.name}" if more else ""
@@ -58,15 +116,26 @@ def sessions(
     )
 
 
+def cursor_behind(user: str | None, one: Session[Any]) -> str:
+    """The cursor of what follows on a session."""
+    at = (one.updated_at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+    return cursor_of(_listing(user), f"{at}:{one.timeline}")
+
+
+def _listing(user: str | None) -> str:
+    return f"sessions {user!r}"
+
+
 def moments(
     context: Context, workspace: Directory, limit: int, after: str | None
 ) -> Page[Checkpoint]:
     check_limit(limit)
     root = _real(workspace)
     listing = f"moments {context.user!r} {root!r}"
-    rows = context.store.captured(
-        context.user, root, cursor(after, listing), limit + 1, hidden=False
-    )
+    before, found = cursor(after, listing), context.places.find(root)
+    if found is None:
+        return Page([], None)
+    rows = context.store.captured(context.user, found.id, before, limit + 1, hidden=False)
     following = cursor_of(listing, rows[limit - 1].number) if len(rows) > limit else None
     return Page([context.checkpoint(row) for row in rows[:limit]], following)
 
@@ -82,11 +151,12 @@ def _session(context: Context, row: TimelineRow) -> Session[Checkpoint]:
         head=None if row.head is None else context.checkpoint(row.head),
         origin=None if line.origin is None else to_text(line.origin),
         is_deleted=line.is_deleted,
+        checkpoints=row.saved,
     )
 
 
 def _real(workspace: Directory) -> bytes:
-    """As rows have it. It need not be there any more."""
+    """As the rows of workspaces have it. It need not be there any more."""
     return os.path.realpath(encoded(workspace, "the workspace"))
 
 

@@ -78,8 +78,8 @@ class VaultStore:
         return collected
 
     def compact(self) -> None:
-        """Rewrite what is scattered so that it is small and quick to read."""
-        on_disk.compact(self._context.store)
+        """Rewrite what is scattered so that it is small, and a timeline is quick to read."""
+        on_disk.compact(self._context.store, envelope.refs)
 
     def upkeep(self) -> "Upkept | None":
         """Let go what the settings let go, and give its room back; None if that was done today, or

@@ -18,7 +18,7 @@ from hardsave.progress import check_deadline
 from hardsave.record import Record
 from hardsave.stores.base import Batch, CheckpointGone, Move, Query, position
 from hardsave.tuples import NamedTuple
-from hardsave.vault import fencing, operations
+from hardsave.vault import fencing, operations, request_key
 from hardsave.vault.arguments import check_limit, cursor
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove, Lost
@@ -54,14 +54,14 @@ class Operation(Record):
 Choose = Callable[[Iterator[Entry], str | None], Entry | None]
 
 
-def undo(context: Context, timeline: str | None) -> Operation:
+def undo(context: Context, timeline: str | None, key: Id | None = None) -> Operation:
     """Take back the latest operation of a timeline; None: of all of this user's."""
-    return _step(context, timeline, "undo", operations.next_undo)
+    return _step(context, timeline, "undo", operations.next_undo, key)
 
 
-def redo(context: Context, timeline: str | None) -> Operation:
+def redo(context: Context, timeline: str | None, key: Id | None = None) -> Operation:
     """Do again what the latest undo took back."""
-    return _step(context, timeline, "redo", operations.next_redo)
+    return _step(context, timeline, "redo", operations.next_redo, key)
 
 
 def page(context: Context, timeline: str | None, limit: int, after: str | None) -> Page[Operation]:
@@ -118,8 +118,13 @@ def unsettled(context: Context, timeline: str | None) -> Iterator[Entry]:
         size = min(size * 5, _PAGE)
 
 
-def _step(context: Context, timeline: str | None, kind: str, choose: Choose) -> Operation:
-    id = context.new_id()
+def _step(
+    context: Context, timeline: str | None, kind: str, choose: Choose, key: Id | None
+) -> Operation:
+    done = request_key.repeated(context, key, timeline, kind)
+    if done is not None:
+        return _as_done(context, done)
+    id = key or context.new_id()
     for _ in range(_ATTEMPTS):
         latest = _latest(context)
         met: list[Entry] = []
@@ -130,12 +135,19 @@ def _step(context: Context, timeline: str | None, kind: str, choose: Choose) -> 
         _check_it_stands(context, entry, choose, timeline)
         try:
             on_any = timeline is None and operations.is_all_within(met, entry)
-            return _take(context, entry, _Step(kind, id, latest, on_any, _lost(met, entry)))
+            return _take(context, entry, _Step(kind, id, latest, on_any, _lost(met, entry), key))
         except _Moved:
             continue
         except CheckpointGone as error:
             raise NotFound(f"this {entry.kind} cannot be taken back any more: {error}") from error
     raise Conflict(f"other operations came first {_ATTEMPTS} times; try {kind} again")
+
+
+def _as_done(context: Context, done: Entry) -> Operation:
+    """What a step returned that was asked for with the same key."""
+    turned = context.store.log(context.user, done.effects.turned - 1, 1)
+    about = {"of": turned[0].kind} if turned else {}
+    return _public(done, is_undone=False, about={**about, **_tasks(done)})
 
 
 def _noted(entries: Iterator[Entry], met: list[Entry]) -> Iterator[Entry]:
@@ -159,6 +171,7 @@ class _Step(NamedTuple):
     latest: int  # the number of the last entry when it was decided
     on_any: bool  # what came after that which it turns around is settled, on any timeline
     lost: tuple[Lost, ...]  # since then
+    key: Id | None = None  # the id, if it is the caller's
 
 
 class _Moved(Conflict):
@@ -200,12 +213,12 @@ def _take(context: Context, entry: Entry, step: _Step) -> Operation:
     from hardsave.vault.restoring import attempt
     from hardsave.vault.settling import settled
 
-    place = context.places.still_at(entry.effects.files.workspace, f"then {step.kind} again")
+    place = context.places.still(entry.effects.files.workspace, f"then {step.kind} again")
     request = turned(context, entry, entry.effects.files, step.kind)
     with settled(context, place) as files:
         plan = plan_restore(context, place, request, files)
         if not plan.is_nothing:
-            with attempt(context, place, plan, files) as restore:
+            with attempt(context, place, plan, files, step.key) as restore:
                 done = _turned(context, entry, step._replace(id=restore.entry), restore.move)
             assert restore.outcome is not None
             return done.replace(files=restore.outcome.files)

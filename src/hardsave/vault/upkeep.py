@@ -33,6 +33,7 @@ from hardsave.timeline.policy import DAY, DEFAULT, MICROSECOND, Policy, Thin
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.vault.context import Context
+from hardsave.vault.places import Shown
 from hardsave.vault.retain import Retained
 
 _MIB = 1 << 20
@@ -115,7 +116,7 @@ def _homes(context: Context) -> dict[str, Path | None]:
         places |= {row.timeline: row.workspace or places.get(row.timeline) for row in rows}
         after = rows[-1].number
     known = _project(context)
-    roots = {at: _root(os.fsdecode(at), known) for at in places.values() if at}
+    roots = {at: _root(context.places.shown(at), known) for at in {*places.values()} if at}
     return {name: None if at is None else roots[at] for name, at in places.items()}
 
 
@@ -125,14 +126,20 @@ def _project(context: Context) -> projects.Project | None:
     return None if path is None else projects.read(Path(path).parent)
 
 
-def _root(workspace: str, known: projects.Project | None) -> Path:
-    """The project that a workspace is in; one that was moved is where it is now."""
+def _root(where: Shown, known: projects.Project | None) -> Path:
+    """The project that a workspace is in; one that was moved is where it is now. Of another host's
+    no settings are known here: it is no project of this one."""
+    workspace = os.fsdecode(where.path)
+    if where.host:
+        return Path(f"{where.host}:{workspace}")
     here = workspace if known is None else projects.former_path(known, workspace)
     return config.project_root(Path(here))
 
 
 def _terms(root: Path | None) -> Terms | None:
-    """Of a project; None: its file cannot be read, and nobody knows what is wanted there."""
+    """Of a project; None: its file cannot be read, and it is not known what is wanted there."""
+    if root is not None and not root.is_absolute():
+        return None  # of another host, which sees to it by itself
     try:
         return combined(config.files(os.environ, root))
     except Misuse as error:

@@ -7,14 +7,16 @@ called; here the parts are only put together.
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hardsave.defaults import MAX_VALUE_BYTES, POLL_SECONDS
-from hardsave.errors import NotFound
-from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id
+from hardsave.errors import Misuse, NotFound
+from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores.base import Store
 from hardsave.timeline import names
@@ -64,6 +66,20 @@ class Vault:
         is_strict: Callable[[], bool] = lambda: False,
     ) -> None:
         check_cap(max_value_bytes)
+        self._same = partial(  # for another user
+            Vault,
+            store,
+            types=types,
+            max_value_bytes=max_value_bytes,
+            clock=clock,
+            new_id=new_id,
+            redact=redact,
+            directory=directory,
+            included=included,
+            is_strict=is_strict,
+        )
+        self._lender: Vault | None = None  # whose store this is; None: its own
+        self._sharing: set[Vault] = set()  # open vaults of other users on this store
         self._directory = directory  # whose project's settings hold; None: of no project
         self._closing = threading.Event()
         self._opening = threading.Lock()
@@ -95,6 +111,26 @@ class Vault:
     @property
     def user(self) -> str | None:
         return self._context.user
+
+    def as_user(self, user: str | None, *, create: bool = False) -> "Vault":
+        """The same store as another user sees it, sharing what is open: for a server that has one
+        store and many users. To close it releases what it holds, not the store; it is closed with
+        this vault at the latest.
+
+        `NotFound` for a user of whom nothing is stored, unless `create`: then the user begins with
+        the first save.
+        """
+        from hardsave.vault import users  # most programs have one
+
+        if self._closing.is_set():
+            raise Misuse("this vault is closed; open it again")
+        users.check(self._context.store, user, create=create)
+        lender = self._lender or self
+        made = self._same(user=user)
+        made._lender = lender
+        with lender._opening:
+            lender._sharing.add(made)
+        return made
 
     @property
     def strict(self) -> bool:
@@ -137,28 +173,59 @@ class Vault:
         names.check_timeline(name)
         return Timeline(self._context, name, self._context.store.timeline(self.user, name))
 
-    def timelines(self) -> Iterator[Timeline]:
-        """All timelines, by name."""
-        for record in self._context.history.timelines():
+    def timelines(self, *, prefix: str = "", after: str | None = None) -> Iterator[Timeline]:
+        """All timelines, by name; with a `prefix` those whose names begin with it, and with `after`
+        those behind that name."""
+        check_asked(prefix=prefix, after=after)
+        for record in self._context.history.timelines(prefix=prefix, after=after):
             yield Timeline(self._context, record.name, record)
+
+    def checkpoints(
+        self, *, labels: Mapping[str, str], limit: int = 50, after: str | None = None
+    ) -> "Page[Checkpoint]":
+        """Checkpoints of all timelines that have these labels, in the order in which they were
+        saved, newest first. `after` is the `next` of the page before."""
+        from hardsave.vault.attached import labelled
+
+        return labelled(self._context, labels, limit, after)
+
+    def put_notes(self, ref: Ref, notes: Mapping[str, Any], *, replace: bool = True) -> None:
+        """Put data beside a checkpoint that is there, each under a key. A key that is there gets
+        the new data, or keeps the old with `replace=False`. All of them are written or none.
+
+        They are read as `checkpoint.notes`, copied and exported with the checkpoint, and gone with
+        it. The history has no trace of them: what belongs to a state is saved in it.
+        """
+        from hardsave.vault.attached import put_notes
+
+        put_notes(self._context, ref, notes, replace=replace)
 
     def sessions(
         self,
         *,
         workspace: "str | os.PathLike[str] | None" = None,
+        text: str = "",
+        prefix: str = "",
+        status: str | None = None,
         limit: int = 50,
         after: str | None = None,
         deleted: bool = False,
     ) -> "Page[Session[Checkpoint]]":
-        """Timelines with their titles, newest checkpoints and heads, the last updated first.
+        """Timelines with their titles, newest checkpoints, heads and counts, the last updated
+        first.
 
         With a `workspace` only those whose newest files are of this directory: of their newest
-        twenty checkpoints the first that has files, or else the head. `deleted` ones come along if
-        they are asked for. `after` is the `next` of the page before.
+        twenty checkpoints the first that has files, or else the head. `text` is looked for in names
+        and titles, `prefix` is how names begin, `status` that of the newest checkpoint. `deleted`
+        ones come along if they are asked for. `after` is the `next` of the page before.
         """
-        from hardsave.vault.session_list import sessions  # few programs list what they did
+        from hardsave.vault.session_list import (  # few programs list what they did
+            Narrowed,
+            sessions,
+        )
 
-        return sessions(self._context, workspace, limit, after, deleted=deleted)
+        narrowed = Narrowed(text, prefix, status, deleted)
+        return sessions(self._context, workspace, limit, after, narrowed)
 
     def moments(
         self, workspace: "str | os.PathLike[str]", *, limit: int = 50, after: str | None = None
@@ -259,17 +326,20 @@ class Vault:
         """
         return self._context.events.on(event, handler)
 
-    def undo(self) -> "Operation":
-        """Take back the latest operation of this user, on any timeline."""
-        from hardsave.vault import undo  # most programs only save and load
+    def undo(self, *, key: str | None = None) -> "Operation":
+        """Take back the latest operation of this user, on any timeline. A `key` names a request
+        that may be made twice: see `Timeline.rewind`."""
+        from hardsave.vault import request_key, undo  # most programs only save and load
 
-        return self._told("undone", undo.undo(self._context, None))
+        id = request_key.id_of(self._context, key)
+        return self._told("undone", undo.undo(self._context, None, id))
 
-    def redo(self) -> "Operation":
+    def redo(self, *, key: str | None = None) -> "Operation":
         """Do again what the latest undo took back, if no operation came after it."""
-        from hardsave.vault import undo
+        from hardsave.vault import request_key, undo
 
-        return self._told("redone", undo.redo(self._context, None))
+        id = request_key.id_of(self._context, key)
+        return self._told("redone", undo.redo(self._context, None, id))
 
     def operations(
         self, timeline: str | None = None, *, limit: int = 50, after: str | None = None
@@ -281,12 +351,14 @@ class Vault:
         check_asked(timeline=timeline)
         return undo.page(self._context, timeline, limit, after)
 
-    def delete(self, ref: Ref) -> Checkpoint:
-        """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next."""
-        from hardsave.vault import rewind
+    def delete(self, ref: Ref, *, key: str | None = None) -> Checkpoint:
+        """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next.
+        For the `key` see `Timeline.rewind`."""
+        from hardsave.vault import request_key, rewind
 
-        record = self._context.find(ref)
-        rewind.delete_one(self._context, record)
+        id = request_key.id_of(self._context, key)
+        record = rewind.deleted_by(self._context, id) or self._context.find(ref)
+        rewind.delete_one(self._context, record, id)
         checkpoint = self._context.checkpoint(record)
         return self._told("deleted", checkpoint)
 
@@ -334,14 +406,20 @@ class Vault:
         return Following(self._context, self._closing, after, poll_seconds, stop)
 
     def close(self) -> None:
-        """Release the store. A second call does nothing."""
+        """Release the store, unless it is another vault's. A second call does nothing."""
         self._closing.set()
-        try:
+        with self._opening:
+            sharing, self._sharing = self._sharing, set()
+        with ExitStack() as steps:
+            if self._lender is None:
+                steps.callback(self._context.store.close)
+            else:
+                self._lender._sharing.discard(self)
+            steps.callback(self._context.places.close)
             if self._tasks is not None:
-                self._tasks.close()
-        finally:
-            self._context.places.close()
-            self._context.store.close()
+                steps.callback(self._tasks.close)
+            for each in sharing:
+                steps.callback(each.close)
 
     def __enter__(self) -> "Vault":
         return self
@@ -362,6 +440,12 @@ class Vault:
                 f"checkpoint {given.id} is not one of this user's; look it up in this vault"
             )
         return record_of(given)
+
+
+def timeline_records(vault: Vault) -> Iterator[TimelineRecord]:
+    """All timelines by name, deleted ones too: what names and titles are read from, ten thousand
+    at a time."""
+    return vault._context.history.timelines(deleted=True)
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":

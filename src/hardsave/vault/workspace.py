@@ -12,6 +12,7 @@ from hardsave.record import Record
 from hardsave.timeline import names
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault import copying, rewind
+from hardsave.vault.captured import CapturedFiles, capture
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.choosing import Scope
 from hardsave.vault.context import Context
@@ -25,6 +26,7 @@ from hardsave.vault.files import (
 )
 from hardsave.vault.line import Timeline
 from hardsave.vault.place import Place
+from hardsave.vault.places import Shown
 from hardsave.vault.rewind import Rewind
 from hardsave.vault.settling import settled
 from hardsave.workspace.git.uncommitted import dirty
@@ -98,6 +100,17 @@ class Workspace:
             self, name=name, kind=kind, status=status, description=description, metadata=metadata
         )
 
+    def capture(self) -> CapturedFiles:
+        """The files as they are now, for a save that is still to come: of a state that is only
+        known when other tools may already have changed them.
+
+            captured = workspace.capture()
+            line.save(state, workspace=captured)
+
+        Nothing of the user's is collected until that save, `captured.close()`, or for an hour.
+        """
+        return capture(self._context, self._place)
+
     def status(self, against: Ref | None = None) -> WorkspaceStatus:
         """What has changed since the last checkpoint, or the one that is named. Makes no
         checkpoint; contents that it has read on the way may lie in the store until the next gc."""
@@ -109,7 +122,7 @@ class Workspace:
             taken = files.take()
             if not taken.objects:
                 files.done()  # it is what was saved last: the next look may build on this one
-            now = Files(taken.address, taken.workspace, fetch, taken.objects)
+            now = Files(taken.address, Shown(self._place.root), fetch, taken.objects)
             diff = difference(last.files, now)
             return WorkspaceStatus(last, diff, now.not_captured, now.git, now.id, now.ignored)
 
@@ -143,10 +156,12 @@ class Workspace:
         scope: Scope | None = None,
         git: bool = False,
         dry_run: bool = False,
+        expect: "Checkpoint | Rewind | str | None" = None,
     ) -> Rewind:
         """Bring files back as a checkpoint has them, here. No timeline moves; `undo` takes it back.
 
-        What is here is saved first. Files that are ignored and not in the checkpoint stay.
+        What is here is saved first. Files that are ignored and not in the checkpoint stay. For
+        `expect` see `Timeline.rewind`.
         """
         line = self._line(None)
         return line.rewind(
@@ -157,6 +172,7 @@ class Workspace:
             git=git,
             workspace=self,
             dry_run=dry_run,
+            expect=expect,
         )
 
     def fork(
@@ -176,7 +192,7 @@ class Workspace:
         if standing is not None and not standing.is_deleted:
             raise Conflict(f"timeline {name!r} exists already; choose another name")
         copying.fill(
-            context, source, path, lambda id, root: rewind.fork(context, source, name, id, root)
+            context, source, path, lambda id, place: rewind.fork(context, source, name, id, place)
         )
         line = Timeline(context, name, context.store.timeline(context.user, name))
         context.events.tell("forked", line)
@@ -194,7 +210,7 @@ class Workspace:
     def _last(self) -> CheckpointRecord | None:
         before: int | None = None
         context = self._context
-        while rows := context.store.captured(context.user, self._place.root, before, 10):
+        while rows := context.store.captured(context.user, self._place.id, before, 10):
             for row in rows:
                 if not row.is_hidden:
                     return row

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,26 @@ def loaded() -> tuple[int, Any]:
     with hardsave.open() as vault:
         line = vault.timeline(SESSION)
         return len(line), line.load()
+
+
+def test_a_line_without_an_end_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(b"one\n")
+    os.truncate(path, 64 << 20)  # NULs, and no newline
+    tracemalloc.start()
+    try:
+        assert read(path).lines == [b"one"]
+        assert tracemalloc.get_traced_memory()[1] < 4 * transcripts.PIECE_BYTES
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setattr(transcripts, "PIECE_BYTES", 10)
+    monkeypatch.setattr(transcripts, "MAX_VALUE_BYTES", 50)
+    for end in (b"", b"\n"):
+        path.write_bytes(b"one\n" + b"x" * 1_000 + end)
+        with pytest.raises(ValueError, match="a line is longer than 50 bytes"):
+            read(path)
+    path.write_bytes(b"one\n" + b"x" * 40 + b"\ntwo\nthr")
+    assert read(path).lines == [b"one", b"x" * 40, b"two"]
 
 
 def test_pieces_are_one_checkpoint_and_the_same_as_the_whole(

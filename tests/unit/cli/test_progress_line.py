@@ -1,6 +1,7 @@
 """The line that says how far a long command has come."""
 
 import io
+import threading
 
 import pytest
 
@@ -97,6 +98,20 @@ def test_what_is_quick_shows_nothing() -> None:
     terminal = io.StringIO()
     with ProgressLine("saving", terminal).shown():
         meter("looking", "files").add(3)
+    assert terminal.getvalue() == ""
+
+
+def test_without_a_thread_nothing_is_drawn_and_the_work_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    terminal, done = io.StringIO(), False
+    with ProgressLine("saving", terminal).shown():
+        done = True
+    assert done
     assert terminal.getvalue() == ""
 
 

@@ -137,6 +137,7 @@ _ADDED = {  # by each migration: tables, then columns, with the indexes that are
         (
             *("timelines.saved", "timelines.updated_at", "checkpoints.branch", "packs.sealed"),
             *("users.purged", "users.objects", "users.object_bytes", "users.pack_bytes"),
+            "users.compacted",
             "owners.clock",
         ),
         ("checkpoints_branching",),

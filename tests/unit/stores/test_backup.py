@@ -28,7 +28,7 @@ from hardsave.stores.sqlite.backup.row_feed import Outdated
 from hardsave.stores.sqlite.gc import merge
 from hardsave.stores.sqlite.open import read_only
 from hardsave.stores.sqlite.write import operations
-from hardsave.testing.batches import Line, a_note, an_entry, some_objects
+from hardsave.testing.batches import Line, a_note, an_entry, refs_of, some_objects
 from tests.unit.stores import ruins
 from tests.unit.stores.processes import Child, eventually
 
@@ -888,10 +888,10 @@ def test_a_wal_is_emptied_for_its_room_once_somebody_elses_backup_has_it(
     Line(elected, "theirs").save()
     elected._copier.turn()
     Line(store, "ours").save()
-    store.compact()
+    store.compact(refs_of)
     assert os.path.getsize(f"{path}-wal") > 0
     elected._copier.turn()
-    store.compact()
+    store.compact(refs_of)
     assert os.path.getsize(f"{path}-wal") == 0
     store.close()
     elected.close()
@@ -925,7 +925,7 @@ def test_nobody_waits_for_a_backup_whose_feeder_is_stuck(
 
     monkeypatch.setattr(store._writer, "pause", noted)
     monkeypatch.setattr(copier, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
-    store.compact()
+    store.compact(refs_of)
     assert os.path.getsize(f"{path}-wal") > 0
     assert paused
     assert set(waits) == {False}
@@ -962,7 +962,7 @@ def test_others_go_on_for_most_of_the_time_until_a_busy_store_is_copied(
 
     monkeypatch.setattr(store._writer, "pause", noted)
     monkeypatch.setattr(copier, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
-    store.compact()
+    store.compact(refs_of)
     assert os.path.getsize(f"{path}-wal") == 0
     assert waits == [(0.025, False), (0.35, False), (0.025, True)]
     monkeypatch.undo()

@@ -23,12 +23,11 @@ def test_leases_do_not_pass_while_the_machine_sleeps(monkeypatch: pytest.MonkeyP
     if sleeps is None:
         pytest.skip("this system has no such clock")
     store = MemoryStore()
-    before = store.moment().at, boot.since_boot()
+    before = store.moment().at
     monkeypatch.setattr(
         time, "clock_gettime_ns", lambda clock: real(clock) + HOUR * 1_000 * (clock == sleeps)
     )
-    assert store.moment().at - before[0] < HOUR / 2
-    assert boot.since_boot() - before[1] >= HOUR
+    assert store.moment().at - before < HOUR / 2
 
 
 @contextlib.contextmanager

@@ -211,7 +211,7 @@ def test_a_plan_is_void_once_packs_or_roots_have_changed(
     elif what == "collect":
         other.collect(refs_of, exact=True)
     else:
-        other.compact()
+        other.compact(refs_of)
     assert carried_out(store, plan) == ("changed", 0)
     store.collect(refs_of, exact=True)
     assert store.stats(None).objects == 1
@@ -308,7 +308,7 @@ def test_objects_that_collide_in_the_index_go_alone(
     line = Line(store)
     line.save_tree({ONE: b"one"})
     store.commit(Batch(None, an_entry("two"), objects={TWO: b"two", NEAR: b"near"}))
-    store.compact()
+    store.compact(refs_of)
     assert store.collect(refs_of, exact=True).objects == 2
     assert store.missing(None, [ONE, TWO, NEAR]) == {TWO, NEAR}
     assert store.read(None, [ONE])[ONE] == b"one"
@@ -324,7 +324,7 @@ def test_the_backup_is_told_of_every_pack_that_changed(store: SqliteStore, what:
         store._merge_waiting(0)
     known = dict(rows(store, "SELECT id, directory FROM packs"))
     ((before,),) = rows(store, "SELECT max(id) FROM changes")
-    store.collect(refs_of, exact=True) if what == "collect" else store.compact()
+    store.collect(refs_of, exact=True) if what == "collect" else store.compact(refs_of)
     now = dict(rows(store, "SELECT id, directory FROM packs"))
     told = rows(store, f"SELECT low, high FROM changes WHERE what = 'packs' AND id > {before}")  # noqa: S608
     changed = [id for id in known.keys() | now.keys() if known.get(id) != now.get(id)]
@@ -340,8 +340,8 @@ def test_the_backup_follows(store: SqliteStore) -> None:
         stray(store, f"stray {at}")
         store._merge_waiting(0)
         store._copier.turn()
-    for way in (lambda: store.collect(refs_of), store.compact):
-        way()
+    for way in (store.collect, store.compact):
+        way(refs_of)
         line.save()  # above what was removed
         store._copier.turn()
         assert store.verify() == []
@@ -419,7 +419,7 @@ def test_whoever_collects_waits_for_no_backup_that_is_not_there(
     waited: list[float] = []
     monkeypatch.setattr(time, "sleep", waited.append)
     assert store.collect(refs_of).objects > 0
-    store.compact()
+    store.compact(refs_of)
     assert waited == []
 
 

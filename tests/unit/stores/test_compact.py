@@ -15,9 +15,10 @@ from bench.payload import Conversation
 from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Batch
 from hardsave.stores.sqlite import SqliteStore
-from hardsave.stores.sqlite.gc.compact import TARGET_BYTES, choose
+from hardsave.stores.sqlite.gc.by_timeline import MIXED_BYTES as TARGET_BYTES
+from hardsave.stores.sqlite.gc.compact import choose
 from hardsave.stores.sqlite.gc.merge import PackRow
-from hardsave.testing.batches import Line, an_entry, some_objects
+from hardsave.testing.batches import Line, an_entry, refs_of, some_objects
 from tests.unit.stores.test_index import count_packs
 
 TURNS = 500
@@ -76,10 +77,10 @@ def test_many_saves_become_one_pack_and_the_second_time_nothing_happens(
     line = Line(store)
     for _ in range(100):
         line.save()
-    store.compact()
+    store.compact(refs_of)
     assert count_packs(store) == 1
     before = state_of(store)
-    store.compact()
+    store.compact(refs_of)
     assert state_of(store) == before
     roots = [record.root for record in line.saved]
     assert store.read(None, roots).keys() >= set(roots)
@@ -90,10 +91,10 @@ def test_the_newest_pack_is_made_dense_without_neighbours_and_once(store: Sqlite
     objects = some_objects("text " * 100, 200)
     store.commit(Batch(None, an_entry("one"), objects=objects))
     loose = body_of(store)
-    store.compact()
+    store.compact(refs_of)
     assert len(body_of(store)) < len(loose)
     before = state_of(store)
-    store.compact()
+    store.compact(refs_of)
     assert state_of(store) == before
     assert readable(store, objects)
     assert store.verify() == []
@@ -125,7 +126,7 @@ def test_an_object_that_somebody_stored_twice_is_indexed_once(store: SqliteStore
         connection.execute(sql, row)
 
     store._apply(store_again)
-    store.compact()
+    store.compact(refs_of)
     assert count_packs(store) == 1
     assert store.verify() == []
     assert readable(store, objects)

@@ -11,7 +11,7 @@ from hardsave.stores.base import Batch, ObjectsGone
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.stores.sqlite.read import object_index
 from hardsave.stores.sqlite.read.object_index import prefix
-from hardsave.testing.batches import an_entry, an_object, some_objects
+from hardsave.testing.batches import an_entry, an_object, refs_of, some_objects
 from tests.unit.stores.processes import eventually
 
 ONE = b"\xaa" * 8 + b"1" * 12
@@ -128,7 +128,7 @@ def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStor
     monkeypatch.setattr(object_index, "BUSY_QUESTIONS", 2)
     before = SqliteStore(tmp_path / "busy.db")
     put(before, "old", some_objects("old", 20))
-    before.compact()
+    before.compact(refs_of)
     before.close()
     store = SqliteStore(tmp_path / "busy.db")
     put(store, "new", an_object("new"))
@@ -170,7 +170,7 @@ def test_what_others_have_stored_and_indexed_meanwhile_is_not_stored_twice(
 ) -> None:
     other = SqliteStore(busy.path)
     put(other, "others", some_objects("others", 20))
-    other.compact()
+    other.compact(refs_of)
     other.close()
     put(busy, "again", {**some_objects("others", 20), **some_objects("old", 20)})
     assert busy.stats(None).objects == 42
@@ -193,7 +193,7 @@ def test_an_index_that_is_too_long_to_have_in_mind_is_asked(
     monkeypatch.setattr(object_index, "BUSY_QUESTIONS", 1)
     monkeypatch.setattr(object_index, "MAX_ROWS", 19)
     put(store, "old", some_objects("old", 20))
-    store.compact()
+    store.compact(refs_of)
     store._objects.index._recent.clear()
     questions = asked(store)
     for label in ("new", "newer"):

@@ -232,3 +232,18 @@ def test_a_closing_store_waits_for_a_round_under_way(tmp_path: Path) -> None:
     assert again.count(None, "main") == 1
     again.close()
     held.close()
+
+
+def test_an_id_that_was_used_before_is_recognised_beside_others(store: SqliteStore) -> None:
+    line, other = Line(store), Line(store, "other", writer="other")
+    first = line.save()
+    line.save()
+    batch = line.next(objects=an_object("of the repeat"))
+    again = but(batch, event=batch.event._replace(id=first.id))
+    answers = Together(store).commit(again, other.next())
+    assert answers[0] == first.number
+    assert isinstance(answers[1], int)
+    assert store.timeline(None, "main") == line.standing
+    assert store.missing(None, batch.objects) == set(batch.objects)
+    line.save()
+    assert store.verify() == []

@@ -10,12 +10,13 @@ import pytest
 import hardsave
 from hardsave.errors import LeaseLost
 from hardsave.objects.records import EntryRecord
-from hardsave.stores.base import Batch, Changes, ObjectsGone
+from hardsave.stores.base import Batch, Changes, ObjectsGone, WorkspaceMove
 from hardsave.stores.ledger import Fence, Work
 from hardsave.stores.sqlite import SqliteStore, schema
 from hardsave.stores.sqlite.connection import connect
 from hardsave.stores.sqlite.write.transaction import Write
 from hardsave.testing.batches import MOMENT, Line, a_note, an_id, but, operate
+from hardsave.testing.workspaces import HERE, capture
 from tests.unit.stores import ruins
 
 _NAMES = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
@@ -45,6 +46,9 @@ def known() -> apsw.Connection:
 
 def of_saves() -> set[str]:
     return indexes(known())
+
+
+OF_WORKSPACES = {"workspaces_by_id", "workspaces_by_place"}
 
 
 def all_of_them() -> set[str]:
@@ -141,9 +145,24 @@ def test_an_earlier_file_and_one_that_was_mended_have_all_of_them(tmp_path: Path
     with contextlib.closing(connect(str(path), "power", create=False)) as direct:
         ruins.age(direct, schema.VERSION - 1)
     store = SqliteStore(path)
-    assert of(store) == all_of_them()
+    assert of(store) == all_of_them() | OF_WORKSPACES
     store.close()
     path.unlink()
     store = SqliteStore(path)
-    assert of(store) == all_of_them()
+    assert of(store) == all_of_them() | OF_WORKSPACES
     store.close()
+
+
+def test_the_first_workspace_brings_those_of_workspaces_alone(store: SqliteStore) -> None:
+    line = Line(store)
+    line.commit(capture(line, WorkspaceMove(None, HERE)))
+    assert of(store) == of_saves() | OF_WORKSPACES
+
+
+def test_a_capture_of_a_known_workspace_writes_no_row_of_it(store: SqliteStore) -> None:
+    line = Line(store)
+    line.commit(capture(line, WorkspaceMove(None, HERE)))
+    line.commit(capture(line, WorkspaceMove(0, HERE)))
+    with store._reading() as connection:
+        noted = connection.execute("SELECT count(*) FROM changes WHERE what = 'workspaces'").get
+    assert noted == 1

@@ -18,13 +18,14 @@ from hardsave.objects.envelope import (
 )
 from hardsave.objects.hashing import Hash, digest
 from hardsave.stores.memory.store import MemoryStore
+from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.vault import Vault
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry
 from hardsave.workspace.snapshot import content, directory
 from hardsave.workspace.snapshot.directory import Snapshot
 from tests.unit.vault.forge import ENCODE, STATE, Forgery, checkpoint
 from tests.unit.vault.stage import Clock
-from tests.unit.vault.test_transfer_hostile import look, refused
+from tests.unit.vault.test_transfer_hostile import refused
 from tests.unit.workspace import pieces
 from tests.unit.workspace.room import picture
 
@@ -236,24 +237,53 @@ def test_a_workspace_that_is_no_directorys_path_is_refused(
     refused(vault, file)
 
 
-def test_a_content_shorter_than_its_entry_says_restores_nothing(
-    vault: Vault, forge: Forge, file: Path, tmp_path: Path
+@pytest.mark.parametrize("size", [4, 6, 50])
+def test_a_content_that_is_not_as_long_as_its_entry_says_is_refused(
+    vault: Vault, forge: Forge, file: Path, size: int
 ) -> None:
-    """It can only be seen when it is read."""
+    top = forge.directory((b"b", Entry(FILE, 0o644, size, forge.content(b"short"))))
+    forge.write(file, forge.captured(top))
+    assert "the file b'b' is not as long as its directory says" in refused(vault, file)
+
+
+def test_runs_of_a_directory_that_are_no_runs_of_one_are_refused(
+    vault: Vault, forge: Forge, file: Path
+) -> None:
+    one, two = (
+        forge.directory((name, Entry(FILE, 0o644, 1, forge.content()))) for name in (b"a", b"b")
+    )
+    for firsts, runs in ((b"a\0c", [one, two]), (b"a\0b", [one, one]), (b"b\0c", [two, one])):
+        top = forge.put(DIRECTORY_NODE, runs, firsts)
+        forge.write(file, forge.captured(top))
+        assert "a large directory's" in refused(vault, file)
+
+
+def test_a_content_of_a_store_shorter_than_its_entry_says_restores_nothing(
+    vault: Vault, forge: Forge, tmp_path: Path
+) -> None:
+    """A store may be hostile, too."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a").write_text("mine")
+    saved = vault.timeline("main").save({}, workspace=work)
     top = forge.directory(
         (b"a", Entry(FILE, 0o644, 1, forge.content())),
         (b"b", Entry(FILE, 0o644, 50, forge.content(b"short"))),
     )
-    forge.write(file, forge.captured(top))
-    vault.import_file(file)
-    work = tmp_path / "work"
-    work.mkdir()
-    (work / "a").write_text("mine")
+    plant(vault, forge, saved, forge.captured(top))
     before = picture(work)
     with pytest.raises(Corrupt):
-        vault.timeline("main").rewind("main:1", workspace=work)
+        vault.timeline("main").rewind("main:1", what="files")
     assert picture(work) == before
-    assert look(vault)
+
+
+def plant(vault: Vault, forge: Forge, saved: Checkpoint, address: Hash) -> None:
+    """Give a checkpoint other files, past all checks."""
+    store = vault._context.store
+    assert isinstance(store, MemoryStore)
+    tenant = store._tenant(None)
+    tenant.objects |= forge.objects
+    tenant.put(saved._record._replace(snapshot=address))
 
 
 def test_an_entry_of_a_store_that_leads_out_is_refused_at_the_restore(
@@ -266,11 +296,7 @@ def test_an_entry_of_a_store_that_leads_out_is_refused_at_the_restore(
     saved = line.save({}, workspace=work)
     top = forge.directory((b"../escaped", Entry(FILE, 0o644, 1, forge.content())))
     address = forge.captured(top)
-    store = vault._context.store
-    assert isinstance(store, MemoryStore)
-    tenant = store._tenant(None)
-    tenant.objects |= forge.objects
-    tenant.put(saved._record._replace(snapshot=address))
+    plant(vault, forge, saved, address)
     with pytest.raises(Corrupt):
         line.rewind("main:1", what="files")
     assert not (tmp_path / "escaped").exists()

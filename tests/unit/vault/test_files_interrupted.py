@@ -370,24 +370,6 @@ def test_a_journal_of_a_later_version_is_left_to_it(
     assert (picture(work), journals(work)) == (before, [path])
 
 
-def test_a_damaged_journal_says_what_to_do_and_that_helps(tmp_path: Path) -> None:
-    with Desk(tmp_path / "work").vault as vault:
-        work = tmp_path / "work"
-        line = vault.timeline("main")
-        put(work, "a.txt", "one")
-        one = line.save({"turn": 1}, workspace=work)
-        put(work, "a.txt", "two")
-        damaged = vault.workspace(work)._place.journal
-        damaged.write_bytes(b"not ours any more")
-        for call in (lambda: line.save_files(work), lambda: line.rewind(one.id, workspace=work)):
-            error = refusal(call)
-            assert isinstance(error, Corrupt)
-            assert "Remove the journal, then rewind again" in str(error)
-        damaged.unlink()
-        line.rewind(one.id, workspace=work)
-        assert (work / "a.txt").read_text() == "one"
-
-
 def test_a_journal_that_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> None:
     with Desk(tmp_path / "work").vault as vault:
         workspace = vault.workspace(tmp_path / "work")
@@ -452,3 +434,26 @@ def test_nothing_is_replaced_before_its_copy_would_survive_a_power_loss(
         line.rewind("main:1")
         monkeypatch.undo()
     assert happened == ["committed", "committed", "synced", "replace", "take_away"]
+
+
+def test_repair_sets_a_damaged_journal_aside_and_the_workspace_can_be_used(
+    url: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(url, monkeypatch, "_move")
+    (path,) = journals(work)
+    path.write_bytes(path.read_bytes()[:-1])
+    with hardsave.open(url) as vault:
+        line = vault.timeline("main")
+        for call in (lambda: line.save_files(work), lambda: line.rewind("main:1")):
+            refused = refusal(call)
+            assert isinstance(refused, Corrupt)
+            assert "'hardsave store repair' sets the journal aside" in str(refused)
+    found = hardsave.repair(url)
+    assert not found.ok
+    assert "rewind again" in found.faults[-1]
+    assert journals(work) == []
+    assert len(list(path.parent.glob("*-journal-damaged-*"))) == 1
+    with hardsave.open(url) as vault:
+        vault.timeline("main").rewind("main:2")
+        assert (work / "a.txt").read_text() == "text 2"
+    assert hardsave.repair(url).ok

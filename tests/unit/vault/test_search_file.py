@@ -10,7 +10,6 @@ import pytest
 
 import hardsave
 from hardsave.errors import Unavailable
-from hardsave.vault.search import erase
 from hardsave.vault.search_index import name_for
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import Child
@@ -73,9 +72,9 @@ def test_where_it_cannot_be_written_a_copy_finds_as_much(path: Path, is_made: bo
         assert len(vault.search("latest")) == 1
         assert (index_of(path).read_bytes() if is_made else None) == before
         with pytest.raises(Unavailable, match=r"still has it: .*-search-lock cannot be written"):
-            erase(vault._context)
+            vault._context.search_index().erase()
         lock.rmdir()
-        erase(vault._context)
+        vault._context.search_index().erase()
         assert not index_of(path).exists()
         assert finds(vault)
     assert index_of(path).exists()
@@ -181,7 +180,7 @@ def test_a_damaged_store_is_reported_and_not_blamed_on_the_index(
 def test_erase_leaves_no_text_behind(path: Path) -> None:
     with opened(path) as vault:
         assert finds(vault)
-        erase(vault._context)
+        vault._context.search_index().erase()
         assert not index_of(path).exists()
         left = [file for file in path.parent.glob("store.db-search*") if file.stat().st_size]
         assert left == []

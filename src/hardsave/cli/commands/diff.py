@@ -240,7 +240,7 @@ def _disk_lines(
 ) -> "Iterator[RenderableType]":
     from hardsave.cli.render import draw
 
-    where = "" if one.files is None else session.moved(one.files.workspace)
+    where = "" if one.files is None else session.where(one.files)
     other = f" (files of {wording.shown(where)})" if where != str(session.directory) else ""
     stored = draw.line(draw.ref(one), (other, "quiet"))
     yield draw.line("now → ", stored) if from_disk else draw.line(stored, " → now")

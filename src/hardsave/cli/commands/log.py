@@ -11,7 +11,7 @@ from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.cli.log_query import LIMIT, Asked, Shape, Told, Wanted, newest_rows, told
 from hardsave.cli.render import times
-from hardsave.cli.session import Session
+from hardsave.cli.session import NEWEST, Session
 from hardsave.errors import Misuse
 from hardsave.timeline.story import Prompt, Step
 from hardsave.vault import json_data
@@ -77,10 +77,11 @@ def log(
         _follow(session, None if everything else session.timeline_given)
         return
     first, last = (times.moment(t, session.now) if t else None for t in (since, until))
+    wanted = Wanted(limit or LIMIT, since=first, until=last, **filters)
     asked = Asked(
-        _lines_of(session, everything=everything),
+        _lines_of(session, wanted, everything=everything),
         cast(Shape | None, shape),
-        Wanted(limit or LIMIT, since=first, until=last, **filters),
+        wanted,
         is_limited=limit is not None,
         with_origin=session.timeline_given is not None,
     )
@@ -95,8 +96,9 @@ def log(
 
 def show_newest(session: Session, limit: int) -> None:
     """The newest prompts with their steps, for a command that needs a ref."""
-    lines = _lines_of(session, everything=False)
-    found = told(session, Asked(lines, None, Wanted(limit), is_limited=True, with_origin=False))
+    wanted = Wanted(limit)
+    lines = _lines_of(session, wanted, everything=False)
+    found = told(session, Asked(lines, None, wanted, is_limited=True, with_origin=False))
     session.out.result(lambda: _data(session, found), lambda: _drawn(session, found))
 
 
@@ -108,13 +110,16 @@ def _refuse_beside_follow(**given: object) -> None:
             raise Misuse(f"{option} means nothing beside --follow; leave one of them out")
 
 
-def _lines_of(session: Session, *, everything: bool) -> list[TimelineState]:
-    """The timelines that a log is about."""
-    if everything:
-        return session.timeline_states
-    if (name := session.timeline_given) is not None:
-        return [each for each in session.all_timelines if each.name == name]
-    return current_timeline.of_directory(session.timeline_states, session.directory)
+def _lines_of(session: Session, wanted: Wanted, *, everything: bool) -> list[TimelineState]:
+    """The timelines that a log is about. The newest steps of all are among those of the timelines
+    that were updated last; one that a filter finds may be on any."""
+    if (name := session.timeline_given) is not None and not everything:
+        named = session.state_of(name)
+        return [] if named is None else [named]
+    if wanted.is_filtered or wanted.limit > NEWEST:
+        known = [each for each in session.all_timelines if each.newest]
+        return known if everything else current_timeline.of_directory(known, session.directory)
+    return session.timeline_states if everything else session.timelines_here
 
 
 def _hint(session: Session, found: Told) -> None:

@@ -283,11 +283,16 @@ def _after_a_move(
     session: Session, options: RewindOptions, line: Timeline, target: Checkpoint
 ) -> RewindOptions:
     """Files of a project that was moved come back where it is now."""
-    if options.into is not None or options.what == "state" or target.files is None:
+    if (
+        options.into is not None
+        or options.what == "state"
+        or target.files is None
+        or target.files.host
+    ):
         return options
     then = target.files.workspace
     now = session.moved(then)
-    own = next((each.workspace for each in session.timeline_states if each.name == line.name), now)
+    own = session.workspace_of(line.name, now)
     return options._replace(into=now) if then != now == own else options
 
 
@@ -301,7 +306,7 @@ def _with_relative_paths(
     """
     if options.paths is None:
         return options
-    own = next((each.workspace for each in session.timeline_states if each.name == line.name), None)
+    own = session.workspace_of(line.name)
     if own is None:
         own = str(session.directory) if target.files is None else target.files.workspace
     roots = [own] if options.into is None else [os.path.realpath(options.into), own]

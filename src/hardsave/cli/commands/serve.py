@@ -84,7 +84,7 @@ def serve(
     running.serve(
         serving,
         tokens,
-        lambda user: hardsave.open(url, user=user),
+        lambda: hardsave.open(url),
         lambda ready: _tell(session, ready),
     )
 

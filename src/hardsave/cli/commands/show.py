@@ -89,7 +89,7 @@ def _write_file(session: Session, one: Checkpoint, path: str) -> None:
 
 def _content(session: Session, files: Files, path: str) -> bytes:
     """Of a file that is named as it is seen from here, or else from the root of its workspace."""
-    if files.workspace == str(session.directory):
+    if session.where(files) == str(session.directory):
         with suppress(NotFound, Misuse):
             return files.read(session.inside(path))
     return files.read(path)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from hardsave import wording
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.current_timeline import TimelineState
@@ -13,20 +15,33 @@ from hardsave.vault import json_data
 if TYPE_CHECKING:
     from rich.text import Text
 
+LIMIT = 100
+
 
 @command(
     "list",
     examples="""
         hardsave timelines list
-        hardsave timelines list --json
+        hardsave timelines list -n 500 --json
     """,
 )
-def list_(session: Session) -> None:
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 1_000_000),
+    default=LIMIT,
+    show_default=True,
+    help="How many.",
+)
+def list_(session: Session, limit: int) -> None:
     """List sessions and other timelines, the last updated first."""
-    found = sorted(session.all_timelines, key=lambda each: (each.updated_at, each.name))[::-1]
+    known = session.newest_timelines(limit + 1)
+    found = known[:limit]
     session.out.result(
         lambda: [_data(session, each) for each in found], lambda: _lines(session, found)
     )
+    if len(known) > limit and session.out.is_terminal:
+        session.out.say(f"these are the newest {limit:,}; -n {limit * 4} shows more")
     if not found:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
         session.out.say(session.deleted_hint() or session.saved_above or nothing)

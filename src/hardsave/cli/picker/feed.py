@@ -40,8 +40,8 @@ def _moments(session: Session) -> Moments:
     name = session.timeline_given
     if name is None:
         return session.moments()
-    lines = [each for each in session.all_timelines if each.name == name]
-    return session.moments_of(lines, with_origin=True)
+    named = session.state_of(name)
+    return session.moments_of([] if named is None else [named], with_origin=True)
 
 
 def _nothing_saved(session: Session) -> str:

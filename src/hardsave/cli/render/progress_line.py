@@ -5,7 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from hardsave import wording
@@ -116,13 +116,15 @@ class ProgressLine:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        self._thread.start()
+        with suppress(RuntimeError):  # no further thread can be had: then nothing is drawn
+            self._thread.start()
         try:
             with on_progress(self._saw):
                 yield
         finally:
             self._ended.set()
-            self._thread.join()
+            if self._thread.ident is not None:
+                self._thread.join()
             self.clear()
 
     def clear(self) -> None:

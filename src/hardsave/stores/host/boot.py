@@ -1,6 +1,7 @@
-"""Which boot of the machine this is, and the time since then.
+"""Which boot of the machine this is, and the time that it was awake since then.
 
-Leases and pins are measured by it, and not by the clock, which people set and which jumps.
+A store of one host measures leases and pins by it, and not by the clock, which people set and which
+jumps.
 """
 
 import sys
@@ -14,7 +15,6 @@ from hardsave.stores.host.processes import read_if_there
 UNKNOWN_BOOT = bytes(8)
 
 _SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while a laptop sleeps
 _AWAKE = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)  # macOS has it by another name
 
 
@@ -39,12 +39,7 @@ def _of_macos() -> bytes | None:
     return told.encode() if told else None
 
 
-def since_boot() -> int:
-    """Microseconds."""
-    return time.clock_gettime_ns(_CLOCK) // 1_000
-
-
 def awake() -> int:
-    """Microseconds since boot in which the machine was awake: nobody could do anything in the
+    """Microseconds since boot in which the machine was awake: no process could do anything in the
     others."""
     return time.clock_gettime_ns(_AWAKE) // 1_000

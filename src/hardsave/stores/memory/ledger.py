@@ -132,10 +132,12 @@ class MemoryLedger:
         return None if name is None else self._tasks[name]
 
     def tasks(self, query: TaskQuery) -> list[TaskRecord]:
+        after = query.after
+        tasks = list(self._tasks.values())
         found = [
             task
-            for task in self._tasks.values()
-            if task.place > query.after
+            for task in (tasks[::-1] if query.newest_first else tasks)
+            if (task.place > after if not query.newest_first else not after or task.place < after)
             and query.state in (None, task.state)
             and query.owner in (None, task.owner)
         ]

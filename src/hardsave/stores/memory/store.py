@@ -3,9 +3,10 @@
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
+from string import ascii_lowercase, ascii_uppercase
 
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import Hash
@@ -13,15 +14,19 @@ from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     OwnerRecord,
     TaskRecord,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
 from hardsave.stores.base import (
     NESTED,
     Batch,
+    CheckpointGone,
     Collected,
     Query,
     Stats,
@@ -109,7 +114,13 @@ class MemoryStore:
             return self._tenant(user).timelines.get(name)
 
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
         with self._lock:
             found = sorted(self._tenant(user).timelines.items(), key=lambda item: item[0].encode())
@@ -118,6 +129,7 @@ class MemoryStore:
             for name, record in found
             if (deleted or not record.is_deleted)
             and (after is None or name.encode() > after.encode())
+            and name.startswith(prefix)
         ]
         return wanted[:limit]
 
@@ -128,6 +140,8 @@ class MemoryStore:
             rows = [tenant.row(line) for line in lines]
             if query.workspace is not None:
                 rows = [row for row in rows if tenant.workspace_of(row) == query.workspace]
+            if query.status is not None:
+                rows = [row for row in rows if row.newest and row.newest.status == query.status]
         after = None if query.after is None else (-query.after[0], query.after[1].encode())
         placed = sorted((-row.updated_at, row.line.name.encode(), row) for row in rows)
         return [row for *place, row in placed if after is None or tuple(place) > after][
@@ -149,9 +163,45 @@ class MemoryStore:
 
     def checkpoints(self, user: str | None, query: Query) -> list[CheckpointRecord]:
         with self._lock:
-            line = list(self._tenant(user).lines.get(query.timeline, ()))
+            tenant = self._tenant(user)
+            line = list(tenant.lines.get(query.timeline, ()))
+            if query.labels:
+                line = [record for record in line if tenant.has_all(record.id, query.labels)]
         found = [record for record in reversed(line) if _matches(record, query)]
         return found[: query.limit]
+
+    def labelled(
+        self, user: str | None, labels: Labels, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        with self._lock:
+            tenant = self._tenant(user)
+            ids = [id for id in tenant.labels if tenant.has_all(id, labels)]
+            records = [tenant.checkpoints[id] for id in ids]
+        found = [
+            record
+            for record in records
+            if not record.is_hidden and (before is None or record.number < before)
+        ]
+        return sorted(found, reverse=True)[:limit]
+
+    def labels(self, user: str | None, ids: Collection[Id]) -> dict[Id, Labels]:
+        with self._lock:
+            labels = self._tenant(user).labels
+            return {id: labels[id] for id in ids if labels.get(id)}
+
+    def notes(self, user: str | None, ids: Collection[Id]) -> dict[Id, list[Note]]:
+        with self._lock:
+            notes = self._tenant(user).notes
+            return {id: [Note(*one) for one in notes[id].items()] for id in ids if notes.get(id)}
+
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        with self._lock:
+            tenant = self._tenant(user)
+            if id not in tenant.checkpoints:
+                raise CheckpointGone(f"there is no checkpoint {id.hex()} to put notes on")
+            tenant.put_notes(id, notes, replace=replace)
 
     def count(self, user: str | None, timeline: str) -> int:
         with self._lock:
@@ -163,6 +213,16 @@ class MemoryStore:
             records = list(self._tenant(user).checkpoints.values())
         found = [record for record in records if record.parent == parent and not record.is_hidden]
         return sorted(found)
+
+    def branches(
+        self, user: str | None, timeline: str, first: int, last: int
+    ) -> list[CheckpointRecord]:
+        with self._lock:
+            return self._tenant(user).branches(timeline, first, last)
+
+    def ancestors(self, user: str | None, id: Id, limit: int) -> list[CheckpointRecord]:
+        with self._lock:
+            return list(islice(self._tenant(user).ancestors(id), limit))
 
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
         with self._lock:
@@ -188,11 +248,23 @@ class MemoryStore:
             ]
         return sorted(found, reverse=True)[:limit]
 
-    def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
+    def workspace(self, user: str | None, id: bytes) -> WorkspaceRecord | None:
         with self._lock:
-            records = list(self._tenant(user).checkpoints.values())
-        found = {record.workspace for record in records if record.workspace is not None}
-        return sorted(path for path in found if path > after)[:limit]
+            return self._tenant(user).workspaces.get(id)
+
+    def workspace_at(self, user: str | None, host: str, path: bytes) -> WorkspaceRecord | None:
+        with self._lock:
+            records = sorted(self._tenant(user).workspaces.values())
+        return next((each for each in records if each[1:3] == (host, path)), None)
+
+    def workspaces(
+        self, user: str | None, after: tuple[str, bytes, bytes], limit: int
+    ) -> list[WorkspaceRecord]:
+        with self._lock:
+            records = list(self._tenant(user).workspaces.values())
+        placed = sorted((each.host.encode(), each.path, each.id, each) for each in records)
+        start = (after[0].encode(), *after[1:])
+        return [record for *place, record in placed if tuple(place) > start][:limit]
 
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         with self._lock:
@@ -226,6 +298,10 @@ class MemoryStore:
                 and (timeline is None or entry.timeline in (None, timeline))
             )
             return list(islice(found, limit))
+
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        with self._lock:
+            return self._tenant(user).log.get(id)
 
     # The ledger
 
@@ -338,6 +414,10 @@ class MemoryStore:
         with self._lock:
             return self._tenant(user).number
 
+    def last_purge(self, user: str | None) -> int:
+        with self._lock:
+            return self._tenant(user).last_purge
+
     def local(self, what: str) -> str | None:
         return None
 
@@ -379,6 +459,9 @@ class MemoryStore:
         return self._tenants.setdefault(user, Tenant())
 
 
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
 class _Decided(NamedTuple):
     """A batch that is as good as written, and the number of its user's commit before it."""
 
@@ -388,7 +471,16 @@ class _Decided(NamedTuple):
 
 
 def _is_asked_for(line: TimelineRecord, query: TimelineQuery) -> bool:
-    return query.deleted or not line.is_deleted
+    return (
+        (query.deleted or not line.is_deleted)
+        and line.name.startswith(query.prefix)
+        and any(_lower(query.text) in _lower(text) for text in (line.name, line.title))
+    )
+
+
+def _lower(text: str) -> str:
+    """As SQLite does it, for the letters of ASCII alone."""
+    return text.translate(_LOWER)
 
 
 def _matches(record: CheckpointRecord, query: Query) -> bool:

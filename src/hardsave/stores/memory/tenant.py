@@ -1,7 +1,7 @@
 """One user's part of a store in memory."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 
 from hardsave.errors import Conflict, Corrupt
@@ -10,9 +10,12 @@ from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
 from hardsave.stores.base import (
     FILES_WITHIN,
@@ -22,6 +25,8 @@ from hardsave.stores.base import (
     Move,
     ObjectsGone,
     TimelineRow,
+    WorkspaceMove,
+    check_workspace,
     conflict_message,
     position,
 )
@@ -42,9 +47,13 @@ class Tenant:
         self.ids: list[Id] = []  # sorted
         self.lines: dict[str, list[CheckpointRecord]] = {}  # by seq
         self.tombstones: dict[Id, Tombstone] = {}
+        self.labels: dict[Id, Labels] = {}
+        self.notes: dict[Id, dict[str, bytes]] = {}
         self.log: dict[Id, LogRecord] = {}
+        self.workspaces: dict[bytes, WorkspaceRecord] = {}
         self.ledger = MemoryLedger()
         self.number = 0  # of the last commit
+        self.last_purge = 0
         self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
 
     def apply(self, batch: Batch, number: int) -> int:
@@ -53,6 +62,8 @@ class Tenant:
             self.objects.setdefault(address, data)
         for move in moves_of(batch):
             self.timelines[move.become.name] = self._moved(move)
+        for one in batch.workspaces:
+            self.workspaces[one.become.id] = one.become
         number = self.ledger.apply(batch.work, number)
         for record in batch.changes.checkpoints:
             number += 1
@@ -60,7 +71,25 @@ class Tenant:
         number += len(batch.changes.tombstones) + 1
         self.change(batch.changes, number)
         self.note(batch.event, number)
+        self._attach(batch)
         return number
+
+    def _attach(self, batch: Batch) -> None:
+        for id, labels in batch.labels.items():
+            if id in self.checkpoints:
+                self.labels[id] = labels
+        for id, notes in batch.notes.items():
+            if id in self.checkpoints:
+                self.put_notes(id, notes)
+
+    def put_notes(self, id: Id, notes: Sequence[Note], *, replace: bool = True) -> None:
+        there = self.notes.setdefault(id, {})
+        for key, data in notes:
+            if replace or key not in there:
+                there[key] = data
+
+    def has_all(self, id: Id, labels: Labels) -> bool:
+        return set(labels) <= set(self.labels.get(id, ()))
 
     def _moved(self, move: Move) -> TimelineRecord:
         """A title is changed only by a move that means to: what a handle remembers of it may have
@@ -102,6 +131,8 @@ class Tenant:
         at = bisect_left(self.ids, record.id)
         if self.ids[at : at + 1] == [record.id]:
             del self.ids[at]
+        self.labels.pop(record.id, None)
+        self.notes.pop(record.id, None)
         self.tombstones[record.id] = Tombstone(
             record.id, record.timeline, record.seq, record.parent
         )
@@ -128,19 +159,42 @@ class Tenant:
         for stone in changes.tombstones:
             if stone.id not in self.checkpoints:
                 self.tombstones.setdefault(stone.id, stone)
+        if changes.purges:
+            self.last_purge = by
         if changes.forget_log:
             for entry in [e for e in self.log.values() if e.number <= changes.forget_log]:
                 del self.log[entry.id]
+        for id in changes.forget_workspaces:
+            self.workspaces.pop(id, None)
 
     def row(self, line: TimelineRecord) -> TimelineRow:
         """A timeline as a list has it."""
         newest = next(self._shown(line), None)
         updated = max(line.created_at, 0 if newest is None else newest.created_at)
         head = None if line.head is None else self.checkpoints.get(line.head)
-        return TimelineRow(line, updated, newest, head)
+        saved = sum(1 for _ in self._shown(line))
+        return TimelineRow(line, updated, newest, head, saved)
+
+    def branches(self, timeline: str, first: int, last: int) -> list[CheckpointRecord]:
+        """What was saved on top of these, but for each one's successor."""
+        parents = {each.id: each for each in self.lines.get(timeline, ())}
+        found = [
+            record
+            for record in self.checkpoints.values()
+            if record.parent in parents and not record.is_hidden
+            if first <= parents[record.parent].seq <= last
+            if (record.timeline, record.seq) != (timeline, parents[record.parent].seq + 1)
+        ]
+        return sorted(found)
+
+    def ancestors(self, id: Id | None) -> Iterator[CheckpointRecord]:
+        """A checkpoint, its parent, and so on."""
+        while id is not None and (record := self.checkpoints.get(id)) is not None:
+            yield record
+            id = record.parent
 
     def workspace_of(self, row: TimelineRow) -> bytes | None:
-        """The directory that its newest files are of."""
+        """The workspace that its newest files are of."""
         some = islice(self._shown(row.line), FILES_WITHIN)
         found = next((each.workspace for each in some if each.workspace is not None), None)
         return row.head.workspace if found is None and row.head is not None else found
@@ -164,6 +218,7 @@ class Tenant:
         if changes.latest is not None and newest is not None and newest.number > changes.latest:
             raise Conflict("another operation has been logged meanwhile")
         self._check_moves(moves_of(batch), changes.drop)
+        self._check_workspaces(batch.workspaces)
         for id in changes.keeps:
             if id not in self.checkpoints:
                 raise CheckpointGone(f"checkpoint {id.hex()} was dropped meanwhile")
@@ -182,6 +237,14 @@ class Tenant:
         for name, head in heads.items():
             if head in drop:
                 raise Conflict(f"checkpoint {head!r} is the head of timeline {name!r} by now")
+
+    def _check_workspaces(self, moves: Sequence[WorkspaceMove]) -> None:
+        found = dict(self.workspaces) if moves else {}
+        for move in moves:
+            become = move.become
+            there = (each for each in found.values() if each[1:3] == become[1:3])
+            check_workspace(move, found.get(become.id), next(there, None))
+            found[become.id] = become
 
     def collect(self, refs: Callable[[bytes], Collection[Hash]]) -> list[bytes]:
         """Take away what no checkpoint leads to, and return it."""

@@ -4,7 +4,8 @@
   operation by what it has hidden, shown, added and dropped (see `write.operations`).
 - `users.objects`, `object_bytes` and `pack_bytes`: of the packs up to `indexed`, those that were
   merged. Triggers keep them, whichever part of the store rewrites or removes packs. The packs above
-  `indexed` are few, and counted when a caller asks. A pack is never inserted at or below `indexed`.
+  `indexed` are few, and counted when a caller asks. Only compaction inserts packs at or below
+  `indexed`, and counts them.
 - `checkpoints.branch`: whether the parent is another than the checkpoint right before it.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 
 import apsw
 
-OF_THIS_FILE = ("objects", "object_bytes", "pack_bytes")
+OF_THIS_FILE = ("objects", "object_bytes", "pack_bytes", "compacted")
 """Columns of `users` that speak of this file's packs, and are not copied."""
 
 KEEP_PACK_COUNTS = """
@@ -58,6 +59,13 @@ _NEWEST = """
 _PREDECESSOR = (
     "SELECT p.id FROM checkpoints AS p WHERE p.timeline = c.timeline AND p.seq = c.seq - 1"
 )
+_ADD_PACKS = """
+    UPDATE users SET (objects, object_bytes, pack_bytes) = (
+        SELECT users.objects + sum(length(directory) / 24), users.object_bytes + sum(size),
+               users.pack_bytes + sum(length(directory) + length(body))
+        FROM packs WHERE packs.id BETWEEN ?2 AND ?3)
+    WHERE id = ?1
+"""
 _COUNT_PACKS = f"""
     UPDATE users SET (objects, object_bytes, pack_bytes) = ({_OF_PACKS.format("main")})
 """
@@ -72,6 +80,19 @@ _FIND_BRANCHES = f"""
 _CHANGE_SAVED = f"""
     UPDATE timelines SET saved = saved + ?, updated_at = ({_NEWEST.format("main")}) WHERE id = ?
 """
+STATS = """
+    WITH waiting (user, objects, object_bytes, pack_bytes) AS MATERIALIZED (
+        SELECT u.id, coalesce(sum(length(p.directory) / 24), 0), coalesce(sum(p.size), 0),
+               coalesce(sum(length(p.directory) + length(p.body)), 0)
+        FROM users AS u LEFT JOIN packs AS p
+            ON p.id > max(u.indexed, u.id << 40) AND p.id < (u.id + 1) << 40
+        GROUP BY u.id)
+    SELECT (SELECT count(*) FROM timelines WHERE user = ?1 AND NOT deleted),
+           (SELECT coalesce(sum(saved), 0) FROM timelines WHERE user = ?1),
+           u.objects + w.objects, u.object_bytes + w.object_bytes, u.pack_bytes + w.pack_bytes,
+           (SELECT sum(pack_bytes) FROM users) + (SELECT sum(pack_bytes) FROM waiting)
+    FROM users AS u JOIN waiting AS w ON w.user = u.id WHERE u.id = ?1
+"""
 _WRONG_USERS = f"""
     SELECT id FROM {{0}}.users WHERE (objects, object_bytes, pack_bytes) IS NOT ({_OF_PACKS})
 """
@@ -84,6 +105,11 @@ _WRONG_TIMELINES = f"""
 def count_packs(connection: apsw.Connection) -> None:
     """Of a file that was written without these counts."""
     connection.execute(_COUNT_PACKS)
+
+
+def add_packs(connection: apsw.Connection, user: int, first: int, last: int) -> None:
+    """Packs between two ids were inserted among those that are indexed."""
+    connection.execute(_ADD_PACKS, (user, first, last))
 
 
 def count_checkpoints(connection: apsw.Connection) -> None:

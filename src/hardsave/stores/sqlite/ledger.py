@@ -29,6 +29,7 @@ from hardsave.stores.sqlite.write.operations import note
 
 LEDGER_ITSELF = 0  # in the place of a task: the entry is about the ledger as a whole
 
+_PAST_ALL = (1 << 63) - 1  # above the place of every task
 COLUMNS = (
     "name, text, key, state, priority, created_at, epoch, generation, attempts, max_attempts, "
     "not_before, due, after, waits_for, owner, started_at, ended_at, done, total, error, result, "
@@ -57,11 +58,11 @@ _ADD_STEP = """
     WHERE user = ?9 AND name = ?10 AND epoch = ?11 ON CONFLICT (task, user, id) DO NOTHING
 """  # the fence is the question which task it is: one statement for both
 _HOLD = """
-    INSERT INTO owners (id, user, session, host, boot, space, pid, pid_started, since, until)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (user, id) DO UPDATE SET until = excluded.until
+    INSERT INTO owners (id, user, session, host, boot, space, pid, pid_started, since, until, clock)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (user, id) DO UPDATE SET until = excluded.until, clock = excluded.clock
 """
-_RENEW = "UPDATE owners SET until = ? WHERE user = ? AND id = ? RETURNING 1"
+_RENEW = "UPDATE owners SET until = ?, clock = ? WHERE user = ? AND id = ? RETURNING 1"
 _WAITING = f"SELECT {READ} FROM tasks WHERE user = ? AND waits_for = ?"  # noqa: S608
 _FREE = f"""
     SELECT {READ} FROM tasks
@@ -122,8 +123,9 @@ JOURNAL = f"""
 
 def listing(query: TaskQuery) -> tuple[str, list[Any]]:
     """A page of tasks, as SQL and its values; the user comes first."""
-    conditions = ["user = ?1", "id > ?2"]
-    values: list[Any] = [query.after]
+    conditions = ["user = ?1", "id < ?2" if query.newest_first else "id > ?2"]
+    from_the_end = query.newest_first and not query.after
+    values: list[Any] = [_PAST_ALL if from_the_end else query.after]
     for column, value in (
         ("state = {}", query.state),
         ("owner = {}", query.owner),
@@ -133,7 +135,7 @@ def listing(query: TaskQuery) -> tuple[str, list[Any]]:
             conditions.append(column.format(f"?{len(values) + 1}"))
     values.append(query.limit)
     where = " AND ".join(conditions)
-    order = f"ORDER BY id LIMIT ?{len(values) + 1}"
+    order = f"ORDER BY id {'DESC ' * query.newest_first}LIMIT ?{len(values) + 1}"
     return f"SELECT {READ} FROM tasks WHERE {where} {order}", values  # noqa: S608
 
 
@@ -325,8 +327,8 @@ def _id_of(connection: apsw.Connection, user: int, task: str | None) -> int | No
 
 def hold(connection: apsw.Connection, user: int, owner: OwnerRecord, *, is_new: bool) -> bool:
     if not is_new:
-        return _one(connection, _RENEW, (owner.until, user, owner.id)) is not None
-    connection.execute(_HOLD, (owner.id, user, *owner[1:-1]))
+        return _one(connection, _RENEW, (*owner[-2:], user, owner.id)) is not None
+    connection.execute(_HOLD, (owner.id, user, *owner[1:]))
     return True
 
 

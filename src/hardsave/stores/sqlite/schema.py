@@ -7,6 +7,7 @@ transaction, under the writer's lock. A file from a newer version is refused unt
 import apsw
 
 from hardsave.errors import Misuse
+from hardsave.stores.host.identity import host_id
 from hardsave.stores.sqlite import counts
 from hardsave.stores.sqlite.connection import APPLICATION_ID
 
@@ -153,11 +154,11 @@ MIGRATIONS = (
     ALTER TABLE users ADD COLUMN objects INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE users ADD COLUMN object_bytes INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE users ADD COLUMN pack_bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE users ADD COLUMN compacted INTEGER NOT NULL DEFAULT 0;
     CREATE TABLE labels (id INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES users (id),
-        key TEXT NOT NULL, value BLOB NOT NULL);
+        key TEXT NOT NULL, value TEXT NOT NULL);
     CREATE TABLE notes (id INTEGER PRIMARY KEY, user INTEGER NOT NULL REFERENCES users (id),
-        checkpoint INTEGER NOT NULL, key TEXT NOT NULL, position INTEGER NOT NULL,
-        data BLOB NOT NULL);
+        checkpoint INTEGER NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL);
     CREATE TABLE workspaces (number INTEGER PRIMARY KEY,
         user INTEGER NOT NULL REFERENCES users (id), id BLOB NOT NULL, host TEXT NOT NULL,
         path BLOB NOT NULL, epoch INTEGER NOT NULL);
@@ -186,14 +187,30 @@ _LATER = """
     CREATE UNIQUE INDEX IF NOT EXISTS ledger_by_task ON ledger (task, user, id);
     CREATE INDEX IF NOT EXISTS ledger_itself ON ledger (user, kind, number) WHERE task = 0;
     CREATE INDEX IF NOT EXISTS labels_by_value ON labels (user, key, value, id);
-    CREATE UNIQUE INDEX IF NOT EXISTS notes_by_key ON notes (checkpoint, key, position);
-    CREATE UNIQUE INDEX IF NOT EXISTS workspaces_by_id ON workspaces (user, id);
+    CREATE UNIQUE INDEX IF NOT EXISTS notes_by_key ON notes (checkpoint, key);
 """
+
+OF_WORKSPACES = """
+    CREATE UNIQUE INDEX IF NOT EXISTS workspaces_by_id ON workspaces (user, id);
+    CREATE INDEX IF NOT EXISTS workspaces_by_place ON workspaces (user, host, path, id);
+"""
+"""Made with the first row: a store that captures no files needs no page for them."""
 
 LAST_NUMBER = """
     SELECT max((SELECT coalesce(max(number), 0) FROM {0}.checkpoints),
                (SELECT coalesce(max(number), 0) FROM {0}.log),
                (SELECT coalesce(max(number), 0) FROM {0}.ledger))
+"""
+
+
+# From one to the next by the index: there may be a hundred thousand captures of each.
+_NEXT_WORKSPACE = """
+    SELECT user, workspace FROM checkpoints
+    WHERE workspace IS NOT NULL AND (user, workspace) > (?, ?) ORDER BY user, workspace LIMIT 1
+"""
+_ADOPT = """
+    INSERT INTO workspaces (user, id, host, path, epoch) VALUES (?1, ?2, ?3, ?2, 0)
+    ON CONFLICT DO NOTHING
 """
 
 
@@ -229,6 +246,17 @@ def add_indexes(connection: apsw.Connection) -> None:
     connection.execute(_LATER)
 
 
+def adopt_workspaces(connection: apsw.Connection) -> None:
+    """Give the workspaces of checkpoints that are older than ids to this host, which opens their
+    store: such a checkpoint names a path, which becomes the id."""
+    connection.execute(OF_WORKSPACES)
+    user, path = -1, b""
+    while row := connection.execute(_NEXT_WORKSPACE, (user, path)).fetchone():
+        user, path = row
+        if path.startswith(b"/"):
+            connection.execute(_ADOPT, (user, path, host_id()))
+
+
 def migrate(connection: apsw.Connection) -> None:
     """Bring the file up to this version. The caller holds the writer's lock, and nobody else has
     it open: an older Hardsave would go on writing as if nothing had been added."""
@@ -241,6 +269,7 @@ def migrate(connection: apsw.Connection) -> None:
             connection.execute(MIGRATIONS[number])
         if before > 0:  # it may have rows of all kinds
             add_indexes(connection)
+            adopt_workspaces(connection)
             counts.count_packs(connection)
             counts.count_checkpoints(connection)
         connection.pragma("application_id", APPLICATION_ID)

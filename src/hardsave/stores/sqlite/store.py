@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -11,10 +11,7 @@ import apsw
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import (
-    Id,
-    OwnerRecord,
-)
+from hardsave.objects.records import Id, Note, OwnerRecord
 from hardsave.stores.base import (
     Batch,
     Collected,
@@ -28,7 +25,7 @@ from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.stores.local.turns import file_turn
-from hardsave.stores.sqlite import ledger, packs
+from hardsave.stores.sqlite import counts, ledger, packs
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.stores.sqlite.connection import (
@@ -55,6 +52,7 @@ from hardsave.stores.sqlite.read.queries import Queries
 from hardsave.stores.sqlite.salvage.structure_check import backup_faults, index_faults
 from hardsave.stores.sqlite.write import pins, put_ahead
 from hardsave.stores.sqlite.write.put_ahead import PutAhead
+from hardsave.stores.sqlite.write.transaction import PutNotes
 from hardsave.stores.sqlite.write.writer import Refusing, Writer
 
 
@@ -68,8 +66,12 @@ class SqliteStore(Queries):
         durability: Durability = "power",
         backup: bool = True,
         compress: Callable[[], bool] = packs.always,
+        read_only: bool = False,
     ) -> None:
+        """With `read_only` no file is made, locked or written, and one that is missing is
+        `NotFound`."""
         self.path = real_path(path)
+        self._only_reads = read_only
         self._compress = compress
         self._durability = durability
         self._has_backup = backup
@@ -103,6 +105,7 @@ class SqliteStore(Queries):
                 self._mark,
                 self._presence,
                 is_open_here=open_stores.has(self.path),
+                only_reads=self._only_reads,
             )
             self._read_only = prepared if isinstance(prepared, ReadOnlyFile) else None
             self._writer = self._begin_writing(prepared)
@@ -147,6 +150,7 @@ class SqliteStore(Queries):
     def _make_way(self, *, to_write: bool = False) -> None:
         """What was opened on a full disk is opened anew once that may help."""
         opened = self._read_only
+        to_write = to_write and not self._only_reads
         if opened is not None and (to_write or opened.has_moved()):
             self._gate.hold()
             try:
@@ -205,7 +209,7 @@ class SqliteStore(Queries):
         with self._reading() as connection:
             number = self._user(user, connection)
         try:
-            return backup_file.rescue(self.path, number, set(hashes))
+            return backup_file.rescue(self.path, number, set(hashes), only_reads=self._only_reads)
         except Corrupt:
             log(__name__).exception("the backup of %s cannot be read", self.path)
             return {}
@@ -216,13 +220,32 @@ class SqliteStore(Queries):
 
     def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
         """A pack at a time, each in a transaction of its own: a long one would let the WAL grow.
-        Whatever moves objects puts them under a higher id, so none passes unseen."""
-        found: Scanned | None = Scanned(0, {})
-        while found is not None:
-            with self._reading() as connection:
-                found = next_pack(connection, self._user(user, connection), found.pack)
-            if found is not None:
-                yield found.objects
+        Merging puts objects under a higher id, so none passes unseen. Compaction does not: what it
+        has put in order meanwhile is read once more."""
+        upto, seen = bounds(self._user(user))[1], self._compacted(user)
+        while upto:
+            found: Scanned | None = Scanned(0, {})
+            while found is not None and found.pack < upto:
+                with self._reading() as connection:
+                    found = next_pack(connection, self._user(user, connection), found.pack)
+                if found is not None:
+                    yield found.objects
+            before, seen = seen, self._compacted(user)
+            upto = seen if seen > before else 0
+
+    def _compacted(self, user: str | None) -> int:
+        """Up to which pack a user's objects are in order by timeline."""
+        found = self._row("SELECT compacted FROM users WHERE id = ?", user)
+        return 0 if found is None else int(found[0])
+
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        with self._writing() as writer:
+            writer.put_notes(PutNotes(user, id, notes, replace))
+            if self._copier is not None:
+                self._copier.is_owed = True
+                self._copier.saw()
 
     # The ledger
 
@@ -245,7 +268,7 @@ class SqliteStore(Queries):
     ) -> None:
         held = pins.ours(pin)
         self._note_ahead(user, held, objects)
-        pinned = pins.Pin(held, pins.until(seconds))
+        pinned = pins.lasting(held, self.moment(), seconds)
         with self._writing() as writer:
             self._pins.add(held)
             try:
@@ -276,7 +299,8 @@ class SqliteStore(Queries):
         if given_up is not None and put is not None and put.is_all:
             from hardsave.stores.sqlite.gc.discard import Discard  # few saves are given up
 
-            self._housekeeper.discard(Discard(self._user(user), held, put, given_up))
+            number, forget = self._user(user), self._forget_pins
+            self._housekeeper.discard(Discard(number, held, put, given_up, forget))
         else:
             with self._writing() as writer:
                 writer.apply(lambda connection: pins.give_back(connection, held))
@@ -287,12 +311,12 @@ class SqliteStore(Queries):
     ) -> Collected:
         return self._housekeeper.collect(refs, exact=exact)
 
-    def compact(self) -> None:
-        self._housekeeper.compact()
+    def compact(self, refs: Callable[[bytes], Collection[Hash]]) -> None:
+        self._housekeeper.compact(refs)
 
     def _forget_pins(self, connection: apsw.Connection) -> None:
-        """Of those who are gone. Runs as a change, that is under the writer's lock."""
-        pins.forget_the_dead(connection)
+        """Of processes that are gone. Runs as a change, that is under the writer's lock."""
+        pins.forget_the_dead(connection, self.moment())
         if self._presence.is_alone():
             pins.forget_all_but(connection, self._pins)
 
@@ -315,10 +339,12 @@ class SqliteStore(Queries):
                 self._copier.trim()
 
     def local(self, what: str) -> str | None:
-        return f"{self.path}-{what}"
+        return None if self._only_reads else f"{self.path}-{what}"
 
     def once(self, name: str) -> contextlib.AbstractContextManager[Turn | None]:
         self._gate.check()
+        if self._only_reads:
+            return contextlib.nullcontext()
         return file_turn(f"{self.path}-{name}")
 
     is_shared = False
@@ -328,16 +354,8 @@ class SqliteStore(Queries):
         return "process" if lies_in_memory(self.path) else self._durability
 
     def stats(self, user: str | None) -> Stats:
-        sql = (
-            "SELECT (SELECT count(*) FROM timelines WHERE user = ?1 AND NOT deleted), "
-            "(SELECT count(*) FROM checkpoints WHERE user = ?1 AND hidden <= 0), "
-            "coalesce(sum(length(directory) / 24) FILTER (WHERE id >> 40 = ?1), 0), "
-            "coalesce(sum(length(directory) + length(body)) FILTER (WHERE id >> 40 = ?1), 0), "
-            "coalesce(sum(length(directory) + length(body)), 0), "
-            "coalesce(sum(size) FILTER (WHERE id >> 40 = ?1), 0) FROM packs"
-        )
-        found = self._row(sql, user) or (0, 0, 0, 0, 0, 0)
-        timelines, checkpoints, objects, own, every, object_bytes = found
+        found = self._row(counts.STATS, user) or (0, 0, 0, 0, 0, 0)
+        timelines, checkpoints, objects, object_bytes, own, every = found
         size, copied = (
             vacuum.file_bytes(self.path),
             vacuum.file_bytes(backup_file.path_of(self.path)),
@@ -394,15 +412,18 @@ class SqliteStore(Queries):
                     for row in connection.execute("PRAGMA integrity_check")
                     if row[0] != "ok"
                 ]
-                if faults:
+                if faults and not self._only_reads:
                     suspect(self.path)
                 faults += [
                     f"row {row[1]} of {row[0]} refers to a row of {row[2]} that is missing"
                     for row in connection.execute("PRAGMA foreign_key_check")
                 ]
-                return faults + index_faults(connection) + backup_faults(self.path)
+                return faults + index_faults(connection) + self._backup_faults()
         except Corrupt as error:
-            return [str(error), *backup_faults(self.path)]
+            return [str(error), *self._backup_faults()]
+
+    def _backup_faults(self) -> list[str]:
+        return backup_faults(self.path, only_reads=self._only_reads)
 
     def repair(self) -> Report:
         from hardsave.stores.sqlite.salvage.repair import repair  # only whoever needs it loads it
@@ -451,7 +472,7 @@ class SqliteStore(Queries):
         """Whoever opens the store next takes over, if it is damaged indeed."""
         if isinstance(error, apsw.Error):
             error = translated(error, self.path)
-        if isinstance(error, Corrupt):
+        if isinstance(error, Corrupt) and not self._only_reads:
             suspect(self.path)
 
     @contextlib.contextmanager

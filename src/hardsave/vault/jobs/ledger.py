@@ -15,9 +15,10 @@ from typing import Any, Protocol
 from hardsave.defaults import JOB_TURNS
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.logs import log
-from hardsave.page import Page, every
+from hardsave.page import Page, cursor_of, every
 from hardsave.tasks import offers
-from hardsave.tasks.ledger import Tasks, recover_by_itself
+from hardsave.tasks.ledger import Tasks, foresee, newest, recover_by_itself
+from hardsave.tasks.rescue import Foreseen
 from hardsave.tasks.task import Task
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import check_limit
@@ -26,6 +27,14 @@ from hardsave.vault.jobs import capabilities
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs import state as states
 from hardsave.vault.jobs.capabilities import Capabilities
+from hardsave.vault.jobs.listing import (
+    Listed,
+    Place,
+    has_tasks,
+    lines_of_tasks,
+    may_have_none,
+    task_state,
+)
 from hardsave.vault.jobs.spec import JobId, JobResumption, JobSpec, OnSuccess
 from hardsave.vault.jobs.state import Job, JobHealth, JobState, Saved
 from hardsave.vault.line import Timeline
@@ -38,7 +47,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Holder(Protocol):
+class Holder(Listed, Protocol):
     """What jobs need of a vault."""
 
     @property
@@ -51,8 +60,8 @@ class Holder(Protocol):
 class _Around(NamedTuple):
     """What a job's standing depends on beside its own two places."""
 
-    workers: Sequence[Capabilities] = ()  # that run now
-    held: frozenset[str] = frozenset()  # tasks of dead workers that wait for an order
+    workers: Sequence[Capabilities]  # that run now
+    dead: Foreseen  # what becomes of the tasks of workers that have died
 
 
 class Jobs:
@@ -162,15 +171,13 @@ class Jobs:
             )
 
     def get(self, id: str) -> Job:
-        """A job by any of the ids that it has had, as it stands now."""
+        """A job by any of the ids that it has had, as it stands now. If its worker has died, as it
+        stands once that is written down; a look writes nothing."""
         return self._judged(*self._look(id))
 
     def _look(self, id: str) -> tuple[Task | None, Saved | None]:
         """Both places of a job, at least one of which knows it, under this id or a later one."""
         task, found = self._places(specs.parse(id))
-        if task is not None and task.state == "in_progress":
-            self._recover()  # its worker may be dead
-            task, found = self._places(specs.parse(id))
         if specs.parse(id).number > states.latest_number(task, found):
             raise NotFound(f"there is no job {id!r}; see jobs.find()")
         return task, found
@@ -178,8 +185,35 @@ class Jobs:
     def find(
         self, *, state: JobState | None = None, limit: int = 50, after: str | None = None
     ) -> Page[Job]:
-        """A page of jobs, those that moved last first. `after` is the `next` of the page before."""
-        return page_of(self.every(), state=state, limit=limit, after=after)
+        """A page of jobs, the newest first: by when each was queued last, and after these the ones
+        of which no task is left. `after` is the `next` of the page before. Reads what the page
+        shows, and writes nothing."""
+        check_limit(limit)
+        listing = f"jobs {self._vault.user!r}"
+        found: list[tuple[str, Job]] = []
+        for place, job in self._newest(state, Place(after, listing)):
+            if state not in (None, job.state):
+                continue
+            if len(found) == limit:
+                return Page([one for _, one in found], cursor_of(listing, found[-1][0]))
+            found.append((place, job))
+        return Page([one for _, one in found], None)
+
+    def _newest(self, state: JobState | None, after: Place) -> Iterator[tuple[str, Job]]:
+        """Jobs with their places, those after a place."""
+        around = self._around()
+        if after.task is not None and has_tasks(state):
+            of_tasks = task_state(state, may_have_died=bool(around.dead.become))
+            for place, task in newest(self._vault.tasks, of_tasks, after.task):
+                asked = states.queued(task)
+                latest, found = (None, None) if asked is None else self._places(asked[1])
+                if latest is not None and latest.id == task.id:
+                    yield f"t{place}", self._judged(latest, found, around)
+        if may_have_none(state):
+            for cursor, name in lines_of_tasks(self._vault, after.session):
+                latest, found = self._places(JobId(name))
+                if latest is None and found is not None:
+                    yield f"s{cursor}", self._judged(None, found, around)
 
     def every(self) -> list[Job]:
         """All jobs, those that moved last first."""
@@ -218,6 +252,7 @@ class Jobs:
         its turns gets as many again, unless `max_turns` says otherwise. What comes back is what it
         goes on from, also if a worker has taken it up meanwhile.
         """
+        self._recover()
         task, found = self._look(id)
         job = self._judged(task, found)
         if job.why_not is not None:
@@ -270,6 +305,7 @@ class Jobs:
     def delete(self, id: str) -> Job:
         """Take a job out of the queue, and let what was saved of it go, so that it cannot be
         resumed; as it was. `undo` of the vault brings back what was saved."""
+        self._recover()
         job = self.get(id)
         if job.state == "active":
             raise Conflict(f"job {job.id!r} is being worked on; cancel its task first")
@@ -309,14 +345,18 @@ class Jobs:
     def _judged(self, task: Task | None, found: Saved | None, around: _Around | None = None) -> Job:
         if around is None and task is not None and task.state in ("pending", "in_progress"):
             around = self._around()
-        workers, held = around or _Around()
-        is_held = task is not None and task.id in held
+        if around is None:
+            return states.judged(task, found, self._now(), self._ttl)
+        if task is not None and task.state == "in_progress":
+            task = around.dead.become.get(task.id, task)
+        is_held = task is not None and task.id in around.dead.held
+        workers = around.workers
         return states.judged(task, found, self._now(), self._ttl, workers, is_held=is_held)
 
     def _around(self) -> _Around:
-        held = self._recover()  # first: a worker that has died can take nothing
-        offered = offers.offered(self._vault.tasks)
-        return _Around(capabilities.offered_by_workers(offered), held)
+        dead = foresee(self._vault.tasks)
+        offered = offers.offered(self._vault.tasks, without=dead.owners)
+        return _Around(capabilities.offered_by_workers(offered), dead)
 
     def _places(self, id: JobId) -> tuple[Task | None, Saved | None]:
         """The latest task of a lineage, and its newest checkpoint."""
@@ -362,14 +402,11 @@ class Jobs:
                 known.add(line.name)
         yield from sorted(known)
 
-    def _recover(self) -> frozenset[str]:
-        """Find out which workers have died. On another machine than theirs this cannot be told.
-        The tasks that were theirs, and wait for an order to be put back to work."""
-        try:
-            found = recover_by_itself(self._vault.tasks)
-        except Unavailable:
-            return frozenset()
-        return frozenset(() if found.put_back else (task.id for task in found.interrupted))
+    def _recover(self) -> None:
+        """Write down which workers have died, before something is written that depends on it. On
+        another machine than theirs this cannot be told."""
+        with contextlib.suppress(Unavailable):
+            recover_by_itself(self._vault.tasks)
 
 
 def cancel_purge(tasks: Tasks, id: str) -> None:

@@ -16,6 +16,7 @@ from enum import Enum
 from hardsave.tuples import NamedTuple
 
 _SPECIAL = re.compile(rb"[*?\[\\]")
+_CLASSED = re.compile(rb"[?\[\\]")
 _SLASH = ord("/")
 _LONGEST = 8192  # bytes: the longest path that a system takes, each byte of it escaped
 
@@ -30,9 +31,11 @@ DEEP = Deep.DEEP
 
 
 class Glob(NamedTuple):
-    """What one name must look like. At most one of the last three is there: the cheap cases."""
+    """What one name must look like. At most one of `literal`, `suffix` and `prefix` is there: the
+    cheap cases."""
 
     source: bytes  # a regular expression for the whole name; equal sources mean the same
+    texts: tuple[bytes | None, ...]  # what stands between its stars; None: not just one text
     literal: bytes | None = None  # this name and no other
     suffix: bytes | None = None  # every name that ends so
     prefix: bytes | None = None  # every name that begins so
@@ -54,6 +57,10 @@ def trails(text: bytes) -> tuple[Trail, ...]:
 
 def of_name(text: bytes) -> Glob | None:
     """A pattern without slashes, about one name anywhere; None if it never matches."""
+    if not _CLASSED.search(text):  # most are so, and a workspace may have 100,000 of them
+        first, *others = text[: _LONGEST + 1].split(b"*")
+        runs = (first, *filter(None, others[:-1]), *others[-1:])
+        return _of_runs(map(re.escape, runs), runs) if 0 < len(text) <= _LONGEST else None
     pieces = _pieces(text, opening=-1) or ()
     return glob([piece for piece in pieces if not isinstance(piece, _Mark)]) if pieces else None
 
@@ -300,16 +307,21 @@ def glob(pieces: Iterable[_Byte | _Star]) -> Glob:
             runs[-1].append(piece)
         elif len(runs) == 1 or runs[-1]:
             runs.append([])
-    source = _source([b"".join(piece.source for piece in run) for run in runs])
-    texts = [_literal(run) for run in runs]
+    sources = (b"".join(piece.source for piece in run) for run in runs)
+    return _of_runs(sources, tuple(_literal(run) for run in runs))
+
+
+def _of_runs(sources: Iterable[bytes], texts: tuple[bytes | None, ...]) -> Glob:
+    """What stands between the stars of one name, as expressions and, where it is one, as text."""
+    source = _source([*sources])
     match texts:
-        case [bytes(literal)]:
-            return Glob(source, literal=literal)
-        case [b"", bytes(suffix)]:
-            return Glob(source, suffix=suffix)
-        case [bytes(prefix), b""]:
-            return Glob(source, prefix=prefix)
-    return Glob(source)
+        case (bytes(literal),):
+            return Glob(source, texts, literal=literal)
+        case (b"", bytes(suffix)):
+            return Glob(source, texts, suffix=suffix)
+        case (bytes(prefix), b""):
+            return Glob(source, texts, prefix=prefix)
+    return Glob(source, texts)
 
 
 def _literal(run: list[_Byte]) -> bytes | None:

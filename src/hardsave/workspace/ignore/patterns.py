@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from hardsave.objects.hashing import digest
 from hardsave.tuples import NamedTuple
-from hardsave.workspace.ignore.glob_table import Matcher, Table, matcher
+from hardsave.workspace.ignore.glob_table import Table, fits
 from hardsave.workspace.ignore.globs import DEEP, Deep, Glob, Trail, trails
 
 _BOM = b"\xef\xbb\xbf"
@@ -157,7 +157,7 @@ class State:
     def enter(self, name: bytes) -> "State":
         if self._here is None:
             return self
-        taken = [line for matches, line in self._glob_steps if matches(name)]
+        taken = [line for glob, line in self._glob_steps if fits(glob, name)]
         taken += self._literal_steps.get(name, ())
         return self._layer.state([*self._stays, *taken]) if taken else self._otherwise
 
@@ -180,13 +180,13 @@ def _for_names_here(lines: Iterable[_Line]) -> Iterator[tuple[_Line, Glob]]:
                 yield line, name
 
 
-Steps = tuple[dict[bytes, list[_Line]], list[tuple[Matcher, _Line]]]
+Steps = tuple[dict[bytes, list[_Line]], list[tuple[Glob, _Line]]]
 
 
 def _steps(lines: Iterable[_Line]) -> Steps:
     """What is left of lines about something further down, by the directory that is entered."""
     literal: dict[bytes, list[_Line]] = {}
-    globs: list[tuple[Matcher, _Line]] = []
+    globs: list[tuple[Glob, _Line]] = []
     for line in lines:
         rest = line.rest
         first, *others = rest[1:] if rest[0] is DEEP else rest[:2]
@@ -196,7 +196,7 @@ def _steps(lines: Iterable[_Line]) -> Steps:
         if first.literal is not None:
             literal.setdefault(first.literal, []).append(left)
         else:
-            globs.append((matcher((first.source,)), left))
+            globs.append((first, left))
     return literal, globs
 
 

@@ -111,8 +111,20 @@ def synced(files: Sequence[int]) -> list[OSError | None]:
         return [_synced(file) for file in files]
     from concurrent.futures import ThreadPoolExecutor  # most restores are small
 
-    with ThreadPoolExecutor(min(_THREADS, len(files)), "hardsave-sync") as pool:
-        return list(pool.map(_synced, files))
+    found: dict[int, OSError | None] = {}
+
+    def sync(file: int) -> None:
+        found[file] = _synced(file)
+
+    # Where no further thread can be had, the rest is done here. What a thread has done is not done
+    # again: the kernel tells an error of a file once.
+    with (
+        suppress(RuntimeError),
+        ThreadPoolExecutor(min(_THREADS, len(files)), "hardsave-sync") as pool,
+    ):
+        for file in files:
+            pool.submit(sync, file)
+    return [found[file] if file in found else _synced(file) for file in files]
 
 
 def _synced(file: int) -> OSError | None:

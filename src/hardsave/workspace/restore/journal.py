@@ -81,7 +81,8 @@ def read(path: Path) -> Journal | None:
         raise Corrupt(
             f"the journal {str(path)!r} of a restore that was interrupted is damaged: it can "
             "neither be finished nor taken back, and every file is as it was before or after it. "
-            "Remove the journal, then rewind again: the newest checkpoint has what was there. "
+            "'hardsave store repair' sets the journal aside (in Python: hardsave.repair); then "
+            "rewind again: the newest checkpoint has what was there. "
             f"Files that begin with {os.fsdecode(TEMPORARY_PREFIX)!r} may go; look first at those "
             "that end with '-aside', which another program may have written at that moment"
         )

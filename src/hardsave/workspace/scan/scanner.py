@@ -12,6 +12,7 @@ from functools import lru_cache
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.workspace.entries import lies_in
+from hardsave.workspace.filesystem.exhaustion import refuse_if_disk_fails
 from hardsave.workspace.filesystem.safe_open import RootDirectory, refuse_what_went
 from hardsave.workspace.ignore.rules import RootRules
 from hardsave.workspace.scan import incremental_walk
@@ -53,6 +54,7 @@ def scan(
     try:
         root_dir = RootDirectory(path)
     except OSError as error:
+        refuse_if_disk_fails(path, error)
         raise Misuse(f"the workspace {os.fsdecode(path)!r} cannot be opened: {error}") from error
     key = digest(b"\0".join(sorted(tracked()))) if tracked_key is None else tracked_key
     with root_dir:

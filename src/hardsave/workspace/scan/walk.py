@@ -18,6 +18,7 @@ from hardsave.errors import Misuse
 from hardsave.progress import meter
 from hardsave.tuples import NamedTuple
 from hardsave.workspace.entries import IGNORED, NotCaptured, joined, parent
+from hardsave.workspace.filesystem.exhaustion import refuse_if_disk_fails
 from hardsave.workspace.filesystem.safe_open import RootDirectory
 from hardsave.workspace.git.nested_repository import UNREADABLE, NestedRepository
 from hardsave.workspace.ignore.rules import RootRules, Rules
@@ -410,6 +411,7 @@ class Walk:
 
     def _not_readable(self, path: bytes, error: OSError) -> None:
         if not path:
+            refuse_if_disk_fails(self._root_dir.root, error)
             where = os.fsdecode(self._root_dir.root)
             raise Misuse(f"the workspace {where!r} cannot be listed: {error}") from error
         if error.errno != errno.ENOENT:

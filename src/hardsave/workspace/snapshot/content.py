@@ -100,6 +100,11 @@ def level_of(payload: bytes) -> int | None:
     return payload[0] if len(payload) == _HEAD.size and payload[0] < _LEVELS else None
 
 
+def length_of(payload: bytes) -> int:
+    """How many bytes of a file lie below a list of parts, as it says."""
+    return int(_HEAD.unpack(payload)[1])
+
+
 def read(address: Hash, size: int, fetch: Fetch) -> Iterator[bytes]:
     """The parts of a file, in order. One that is not as long as its entry says is `Corrupt`."""
     total = 0

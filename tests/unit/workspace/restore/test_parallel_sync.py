@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -94,3 +95,30 @@ def test_what_goes_wrong_is_known_of_each_file(tmp_path: Path, count: int) -> No
     for file in files[:closed]:
         os.close(file)
     assert [error is None for error in found] == [n < closed for n in range(count)]
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_each_file_is_synced_once_where_no_further_thread_can_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    real, left, tried = threading.Thread.start, [threads], list[int]()
+
+    def start(thread: threading.Thread) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    def fsync(file: int) -> None:
+        tried.append(file)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    files = [os.open(tmp_path / str(n), os.O_CREAT | os.O_RDWR) for n in range(40)]
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        patch.setattr(os, "fsync", fsync)
+        found = synced(files)
+    for file in files:
+        os.close(file)
+    assert sorted(tried) == sorted(files)
+    assert all(error is not None for error in found)

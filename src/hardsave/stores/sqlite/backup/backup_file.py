@@ -69,13 +69,13 @@ def path_of(store: str) -> str:
     return store + "-backup"
 
 
-def peek(store: str, *, must_answer: bool = False) -> Copied | None:
+def peek(store: str, *, must_answer: bool = False, only_reads: bool = False) -> Copied | None:
     """How far the backup of a store has come; None if there is none that can be used.
 
     `must_answer`: a disk that fails is an error, not a backup that is of no use.
     """
     try:
-        connection = look(store)
+        connection = look(store, only_reads=only_reads)
     except Corrupt:
         return None
     if connection is None:
@@ -90,12 +90,12 @@ def peek(store: str, *, must_answer: bool = False) -> Copied | None:
         connection.close()
 
 
-def look(store: str) -> apsw.Connection | None:
+def look(store: str, *, only_reads: bool = False) -> apsw.Connection | None:
     """A connection that reads the backup of a store, and leaves its file alone; None: there
-    is none."""
+    is none. With `only_reads` nothing is made beside it either."""
     path = path_of(store)
     try:
-        return None if os.path.getsize(path) == 0 else _opened(path)
+        return None if os.path.getsize(path) == 0 else _opened(path, only_reads=only_reads)
     except FileNotFoundError:  # perhaps it is being replaced right now, at whatever moment
         return None
     except Unavailable as error:
@@ -104,9 +104,9 @@ def look(store: str) -> apsw.Connection | None:
         raise
 
 
-def _opened(path: str) -> apsw.Connection:
+def _opened(path: str, *, only_reads: bool) -> apsw.Connection:
     load_checksums()
-    if read_only.read_only(path) is not None:
+    if only_reads or read_only.read_only(path) is not None:
         with in_our_words(path):
             return _checked(read_only.connect(path), path)
     try:
@@ -139,10 +139,12 @@ def is_current(connection: apsw.Connection) -> bool:
     return found == (APPLICATION_ID, VERSION)
 
 
-def rescue(store: str, user: int, wanted: set[Hash]) -> dict[Hash, bytes]:
+def rescue(
+    store: str, user: int, wanted: set[Hash], *, only_reads: bool = False
+) -> dict[Hash, bytes]:
     """Objects by hash, from whatever packs of the backup can be read. Nothing is checked."""
     found: dict[Hash, bytes] = {}
-    connection = look(store)
+    connection = look(store, only_reads=only_reads)
     if connection is None:
         return found
     try:

@@ -13,6 +13,7 @@ somebody stores ahead of a checkpoint (a pin), or has removed or compacted objec
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import Any, Literal, Protocol
 
 import apsw
@@ -89,21 +90,25 @@ Outcome = Literal["done", "late", "changed", "pinned"]
 
 def plan(connection: apsw.Connection, user: int, refs: Refs, *, exact: bool) -> Plan:
     """What can go. To be called inside a read transaction."""
-    found: list[Any] = connection.execute(
-        "SELECT root FROM checkpoints WHERE user = ?1 UNION "
-        "SELECT snapshot FROM checkpoints WHERE user = ?1 AND workspace IS NOT NULL",
-        (user,),
-    ).fetchall()
-    roots: set[Hash] = {row[0] for row in found}
+    again: set[Hash] = set()
     while True:
-        marking = Reachability(roots, refs, exact=exact)
+        marking = Reachability(chain(_roots(connection, user), again), refs, exact=exact)
         doomed = {pack.id: pack for pack in _judged(connection, user, marking)}
         # Whoever writes keeps to the order of packs. If somebody did not, what is needed and
         # was not met lies in a pack that was passed already: it counts as a root.
         late = {a for a in marking.waiting if _fate(connection, user, a, doomed) == "goes"}
         if not late:
             return Plan(user, swept(connection, user), _newest(connection, user), doomed)
-        roots |= late
+        again |= late
+
+
+def _roots(connection: apsw.Connection, user: int) -> Iterator[Hash]:
+    """What checkpoints point at, one after the other: all of their rows would take much memory."""
+    sql = "SELECT root, snapshot FROM checkpoints WHERE user = ?"
+    for root, snapshot in connection.execute(sql, (user,)):
+        yield root
+        if snapshot is not None:
+            yield snapshot
 
 
 def _judged(connection: apsw.Connection, user: int, marking: Reachability) -> Iterator[Doomed]:
@@ -378,8 +383,7 @@ def unindex(
     Rows above the pack before it mean this pack. An object that is kept may share its prefix
     with one that is gone, and needs a row.
     """
-    sql = "SELECT max(id) FROM packs WHERE id > ? AND id < ?"
-    below = connection.execute(sql, (bounds(user)[0], pack)).get or bounds(user)[0]
+    below = pack_before(connection, user, pack)
     prefixes = sorted({prefix(address) for address in gone})
     connection.executemany(
         "DELETE FROM objects WHERE user = ? AND prefix = ? AND pack > ? AND pack <= ?",
@@ -390,3 +394,9 @@ def unindex(
         "INSERT INTO objects (user, prefix, pack) VALUES (?, ?, ?)",
         [(user, number, pack) for number in sorted(shared)],
     )
+
+
+def pack_before(connection: apsw.Connection, user: int, pack: int) -> int:
+    """The id of the pack before one: rows of the index above it mean the one."""
+    sql = "SELECT max(id) FROM packs WHERE id > ? AND id < ?"
+    return int(connection.execute(sql, (bounds(user)[0], pack)).get or bounds(user)[0])

@@ -6,7 +6,7 @@ before the first of them was put can only be referred to by what was committed s
 that refers to one of them, or might, all of them are left to the next gc.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import apsw
@@ -27,11 +27,19 @@ MOST_BYTES = 64 << 20  # committed by others meanwhile: to look into more would 
 class Discard:
     """One transaction: removes some of it, the newest first, as every collection does."""
 
-    def __init__(self, user: int, pin: bytes, ahead: PutAhead, refs: Refs) -> None:
+    def __init__(
+        self,
+        user: int,
+        pin: bytes,
+        ahead: PutAhead,
+        refs: Refs,
+        forget_pins: Callable[[apsw.Connection], None],
+    ) -> None:
         self._user = user
         self._pin = pin
         self._ahead = ahead
         self._refs = refs
+        self._forget_pins = forget_pins  # of processes that are gone
         self.is_done = False
         self.removed = 0
 
@@ -61,7 +69,7 @@ class Discard:
             yield pack, packs.hashes(directory)
 
     def _may_be_needed(self, connection: apsw.Connection) -> bool:
-        pins.forget_the_dead(connection)
+        self._forget_pins(connection)
         return (
             pins.is_pinned(connection, self._user, but=self._pin)
             or self._was_operated_on(connection)

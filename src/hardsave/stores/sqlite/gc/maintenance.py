@@ -96,7 +96,7 @@ class Maintenance:
                 self._give_back(exact=False)
                 self._access.trim_backup()
 
-    def compact(self) -> None:
+    def compact(self, refs: "Refs") -> None:
         from hardsave.stores.sqlite.gc.compact import compact
 
         with self._mutex:
@@ -105,7 +105,7 @@ class Maintenance:
                 for user, _ in self._users():
                     self._merge(user)
                     files = self._access._replace(apply=self._change)
-                    compact(files, user, compress=self._compress())
+                    compact(files, user, refs, compress=self._compress())
             finally:  # on a full disk, what was done gives room back
                 self._give_back(exact=False)
                 self._access.trim_backup()

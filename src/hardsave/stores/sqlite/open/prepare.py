@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from hardsave.defaults import BUSY_SECONDS
-from hardsave.errors import Corrupt, Misuse, Unavailable
+from hardsave.errors import Corrupt, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.stores.base import Durability
 from hardsave.stores.local.file_lock import FileLock
@@ -35,6 +35,7 @@ from hardsave.stores.sqlite.gc import rewrite_lock
 from hardsave.stores.sqlite.open.commit_mark import CommitMark, MarkRecord
 from hardsave.stores.sqlite.open.presence import Presence
 from hardsave.stores.sqlite.open.read_only import (
+    ASKED,
     ReadOnlyFile,
     Reason,
     is_for_want_of_room,
@@ -53,13 +54,22 @@ def prepare(
     presence: Presence,
     *,
     is_open_here: bool,
+    only_reads: bool = False,
 ) -> apsw.Connection | ReadOnlyFile:
-    """Create, check or take over the file, under the writer's lock, before anybody uses it. On a
-    full disk, or where it may not be written, it can only be read."""
+    """Create, check or take over the file, under the writer's lock, before any caller uses it. On a
+    full disk, or where it may not be written, it can only be read. With `only_reads` nothing is
+    made, locked or mended in any case."""
     if os.path.isdir(path):
         raise Misuse(f"{path} is a directory; name a file for the store")
     if os.path.exists(path) and not os.path.isfile(path):
         raise Misuse(f"{path} is no plain file; name one for the store")
+    if only_reads:
+        if not os.path.exists(path):
+            raise NotFound(
+                f"there is no store at {path}; see how it is spelt, or open it without "
+                "read_only=True, which makes it"
+            )
+        return _read_only(path, mark, ASKED, is_open_here=is_open_here)
     for folder in reversed(_folders(path)):
         if not os.path.exists(folder):
             with contextlib.suppress(FileExistsError):  # another process was faster
@@ -124,7 +134,7 @@ def _check_read_only(connection: apsw.Connection, path: str, mark: CommitMark) -
         _check_every_page(connection, path)
     known = mark.read()
     if known is None or mark.may_be_old(known):
-        _compare_with_backup(path, number)
+        _compare_with_backup(path, number, only_reads=True)
     if known is None:
         _look_behind(path, number)
 
@@ -298,9 +308,9 @@ def _compare_with_mark(
         mark.write(number, relaxed=durability == "process")
 
 
-def _compare_with_backup(path: str, number: int) -> None:
+def _compare_with_backup(path: str, number: int, *, only_reads: bool = False) -> None:
     """Only if the mark says too little: what was copied was committed, and is missing now."""
-    copied = backup_file.peek(path)
+    copied = backup_file.peek(path, only_reads=only_reads)
     if copied is not None and copied.number > number:
         raise Corrupt(
             f"{path} ends at commit {number}, but its backup at {copied.number}: a file was "

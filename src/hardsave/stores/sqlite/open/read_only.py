@@ -53,6 +53,7 @@ class Reason(NamedTuple):
 
 
 NO_ROOM = Reason("no space left for {}", "free some")
+ASKED = Reason("{} was opened with read_only=True", "open it without that")
 
 
 def read_only(path: str) -> Reason | None:

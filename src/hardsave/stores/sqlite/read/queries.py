@@ -1,20 +1,25 @@
 """What is read with one statement: checkpoints, timelines, the log, tasks."""
 
+import sys
+from collections.abc import Collection
 from typing import Any
 
 from hardsave.objects.records import (
     CheckpointRecord,
     EntryRecord,
     Id,
+    Labels,
     LogRecord,
+    Note,
     OwnerRecord,
     TaskRecord,
     TimelineRecord,
     Tombstone,
+    WorkspaceRecord,
 )
 from hardsave.stores.base import FILES_WITHIN, Query, TimelineQuery, TimelineRow
 from hardsave.stores.ledger import TaskQuery
-from hardsave.stores.sqlite import ledger
+from hardsave.stores.sqlite import attached, ledger, workspaces
 from hardsave.stores.sqlite.schema import LAST_NUMBER
 
 _CHECKPOINT = """
@@ -41,38 +46,72 @@ _COLUMNS = (
     "{0}.root, {0}.snapshot, {0}.workspace, {0}.task, {0}.generation, {0}.attempt, {0}.summary, "
     "{0}.hidden"
 )
-# All that a list of timelines tells, with two looks into indexes for each of them. Sorted without
-# an index: one by time would cost every save a page.
-_RECENT = f"""
+# Sorted without an index: one by time would cost every save a page. What is asked of a timeline's
+# own row is asked first, and if that is all, only the rows of one page are joined.
+_LINES = """
+    SELECT * FROM timelines AS t
+    WHERE t.user = ?1 AND (?2 OR NOT t.deleted)
+      AND (?3 = '' OR substr(t.name, 1, length(?3)) = ?3)
+      AND (?4 = '' OR instr(lower(t.name), lower(?4)) OR instr(lower(t.title), lower(?4)))
+      AND (?5 IS NULL OR t.updated_at < ?5 OR (t.updated_at = ?5 AND t.name > ?6))
+"""
+_IN_ORDER = "ORDER BY t.updated_at DESC, t.name LIMIT ?7"
+_JOINED = f"""
     SELECT t.name, t.head, t.last_seq, t.created_at, t.origin, t.deleted, t.title,
-           max(t.created_at, coalesce(n.created_at, 0)) AS updated,
-           {_COLUMNS.format("n")}, {_COLUMNS.format("h")}
-    FROM timelines AS t
+           t.updated_at, t.saved, {_COLUMNS.format("n")}, {_COLUMNS.format("h")}
+    FROM ({{}}) AS t
     LEFT JOIN checkpoints AS n ON n.number = (
         SELECT number FROM checkpoints WHERE timeline = t.id AND hidden <= 0
         ORDER BY seq DESC LIMIT 1)
     LEFT JOIN checkpoints AS h ON h.user = t.user AND h.id = t.head
-    WHERE t.user = ?1 AND (?2 OR NOT t.deleted)
-      AND (?3 IS NULL OR ?3 = coalesce(n.workspace, (
+"""  # noqa: S608 # put together from constants only
+_RECENT = f"{_JOINED.format(f'{_LINES} {_IN_ORDER}')} {_IN_ORDER}"
+_RECENT_BY_CHECKPOINT = f"""
+    {_JOINED.format(_LINES)}
+    WHERE (?8 IS NULL OR EXISTS (SELECT 1 FROM checkpoints WHERE user = ?1 AND workspace = ?8))
+      AND (?8 IS NULL OR ?8 = coalesce(n.workspace, (
         SELECT workspace FROM (
             SELECT workspace FROM checkpoints WHERE timeline = t.id AND hidden <= 0
-            ORDER BY seq DESC LIMIT ?4) WHERE workspace IS NOT NULL LIMIT 1), h.workspace))
-      AND (?5 IS NULL OR updated < ?5 OR (updated = ?5 AND t.name > ?6))
-    ORDER BY updated DESC, t.name LIMIT ?7
+            ORDER BY seq DESC LIMIT ?9) WHERE workspace IS NOT NULL LIMIT 1), h.workspace))
+      AND (?10 IS NULL OR n.status = ?10)
+    {_IN_ORDER}
 """  # noqa: S608 # put together from constants only
-# From one path to the next by the index: there may be a hundred thousand captures of each.
-_WORKSPACES = """
-    WITH RECURSIVE found (path) AS (
-        SELECT min(workspace) FROM checkpoints WHERE user = ?1 AND workspace > ?2
+# A child is the successor of its parent on the same timeline, or it has a row in the index of
+# branches: a save pays for no other index by parent.
+_CHILDREN = f"""
+    {_CHECKPOINT} WHERE c.hidden <= 0 AND c.number IN (
+        SELECT number FROM checkpoints WHERE user = ?1 AND parent = ?2 AND branch IS NOT NULL
+        UNION
+        SELECT s.number FROM (
+            SELECT timeline, seq FROM checkpoints WHERE user = ?1 AND id = ?2
+            UNION ALL SELECT timeline, seq FROM tombstones WHERE user = ?1 AND id = ?2) AS p
+        JOIN checkpoints AS s ON s.timeline = p.timeline AND s.seq = p.seq + 1
+        WHERE s.parent = ?2)
+    ORDER BY c.number
+"""  # noqa: S608 # put together from constants only
+_BRANCHES = f"""
+    SELECT {_COLUMNS.format("c")} FROM checkpoints AS p
+    CROSS JOIN checkpoints AS c INDEXED BY checkpoints_branching
+        ON c.user = p.user AND c.parent = p.id AND c.branch IS NOT NULL
+    WHERE p.timeline = (SELECT id FROM timelines WHERE user = ?1 AND name = ?2)
+      AND p.seq BETWEEN ?3 AND ?4 AND c.hidden <= 0
+      AND NOT (c.timeline = p.timeline AND c.seq = p.seq + 1)
+    ORDER BY c.number
+"""  # noqa: S608 # put together from constants only
+_ANCESTORS = f"""
+    WITH RECURSIVE up (number, parent, steps) AS (
+        SELECT number, parent, 0 FROM checkpoints WHERE user = ?1 AND id = ?2
         UNION ALL
-        SELECT (SELECT min(workspace) FROM checkpoints WHERE user = ?1 AND workspace > path)
-        FROM found WHERE path IS NOT NULL
+        SELECT a.number, a.parent, up.steps + 1
+        FROM up CROSS JOIN checkpoints AS a ON a.user = ?1 AND a.id = up.parent
+        LIMIT ?3
     )
-    SELECT path FROM found WHERE path IS NOT NULL LIMIT ?3
-"""
+    SELECT {_COLUMNS.format("c")} FROM up CROSS JOIN checkpoints AS c ON c.number = up.number
+    ORDER BY up.steps
+"""  # noqa: S608 # put together from constants only
 _LOG = "SELECT number, id, timeline, kind, created_at, data FROM log"
 _TASK = f"SELECT {ledger.READ} FROM tasks"  # noqa: S608 # put together from constants only
-_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until, boot FROM owners"
+_OWNER = "SELECT id, session, host, boot, space, pid, pid_started, since, until, clock FROM owners"
 
 
 class Queries:
@@ -91,18 +130,34 @@ class Queries:
         return None if row is None else _timeline(row)
 
     def timelines(
-        self, user: str | None, after: str | None, limit: int, *, deleted: bool = False
+        self,
+        user: str | None,
+        after: str | None,
+        limit: int,
+        *,
+        deleted: bool = False,
+        prefix: str = "",
     ) -> list[TimelineRecord]:
-        sql = (
-            f"{_TIMELINE} WHERE user = ? AND (?2 IS NULL OR name > ?2) AND (?4 OR NOT deleted) "
-            "ORDER BY name LIMIT ?3"
-        )
-        return [_timeline(row) for row in self._rows(sql, user, after, limit, deleted)]
+        conditions, values = ["user = ?"], list[Any]()
+        bounds = (("name > ?", after), ("name >= ?", prefix or None), ("name < ?", _past(prefix)))
+        for condition, value in bounds:  # none is asked that is not needed: so the index serves all
+            if value is not None:
+                conditions.append(condition)
+                values.append(value)
+        if not deleted:
+            conditions.append("NOT deleted")
+        sql = f"{_TIMELINE} WHERE {' AND '.join(conditions)} ORDER BY name LIMIT ?"
+        return [_timeline(row) for row in self._rows(sql, user, *values, limit)]
 
     def recent_timelines(self, user: str | None, query: TimelineQuery) -> list[TimelineRow]:
         updated, name = query.after or (None, None)
-        values = (query.deleted, query.workspace, FILES_WITHIN, updated, name, query.limit)
-        return [_timeline_row(row) for row in self._rows(_RECENT, user, *values)]
+        values: tuple[Any, ...] = (query.deleted, query.prefix, query.text, updated, name)
+        values += (query.limit,)
+        sql = _RECENT
+        if (query.workspace, query.status) != (None, None):
+            sql = _RECENT_BY_CHECKPOINT
+            values += (query.workspace, FILES_WITHIN, query.status)
+        return [_timeline_row(row) for row in self._rows(sql, user, *values)]
 
     def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
         row = self._row(_ONE_CHECKPOINT, user, id)
@@ -136,25 +191,48 @@ class Queries:
             if value is not None:
                 conditions.append(column)
                 values.append(value)
-        sql = f"{_CHECKPOINT} WHERE {' AND '.join(conditions)} ORDER BY c.seq DESC LIMIT ?"
+        also, texts = attached.having(query.labels)
+        values += texts
+        sql = f"{_CHECKPOINT} WHERE {' AND '.join(conditions)}{also} ORDER BY c.seq DESC LIMIT ?"
         make = CheckpointRecord._make
         return [make(row) for row in self._rows(sql, user, *values, query.limit)]
 
+    def labelled(
+        self, user: str | None, labels: Labels, before: int | None, limit: int
+    ) -> list[CheckpointRecord]:
+        first, others = labels[0], labels[1:]
+        also, texts = attached.having(others)
+        sql = attached.LABELLED.format(columns=_COLUMNS.format("c"), others=also)
+        rows = self._rows(sql, user, *first, before, before, *texts, limit)
+        return [CheckpointRecord._make(row) for row in rows]
+
+    def labels(self, user: str | None, ids: Collection[Id]) -> dict[Id, Labels]:
+        found = {id: tuple(self._rows(attached.LABELS, user, id)) for id in ids}
+        return {id: labels for id, labels in found.items() if labels}
+
+    def notes(self, user: str | None, ids: Collection[Id]) -> dict[Id, list[Note]]:
+        found = {id: [Note(*row) for row in self._rows(attached.NOTES, user, id)] for id in ids}
+        return {id: notes for id, notes in found.items() if notes}
+
     def count(self, user: str | None, timeline: str) -> int:
-        sql = (
-            "SELECT count(*) FROM checkpoints WHERE timeline = "
-            "(SELECT id FROM timelines WHERE user = ? AND name = ?) AND hidden <= 0"
-        )
-        row = self._row(sql, user, timeline)
+        row = self._row("SELECT saved FROM timelines WHERE user = ? AND name = ?", user, timeline)
         return 0 if row is None else int(row[0])
 
     def children(self, user: str | None, parent: Id) -> list[CheckpointRecord]:
-        # No index by parent: it would cost every save a page, for a question seldom asked.
-        sql = f"{_CHECKPOINT} WHERE c.user = ? AND c.parent = ? AND c.hidden <= 0 ORDER BY c.number"
-        return [CheckpointRecord(*row) for row in self._rows(sql, user, parent)]
+        return [CheckpointRecord._make(row) for row in self._rows(_CHILDREN, user, parent)]
+
+    def branches(
+        self, user: str | None, timeline: str, first: int, last: int
+    ) -> list[CheckpointRecord]:
+        rows = self._rows(_BRANCHES, user, timeline, first, last)
+        return [CheckpointRecord._make(row) for row in rows]
+
+    def ancestors(self, user: str | None, id: Id, limit: int) -> list[CheckpointRecord]:
+        return [CheckpointRecord._make(row) for row in self._rows(_ANCESTORS, user, id, limit)]
 
     def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
-        sql = f"{_CHECKPOINT} WHERE c.user = ? AND c.number > ? ORDER BY c.number LIMIT ?"
+        # The `+` keeps SQLite from the index by user, of which it would sort every row.
+        sql = f"{_CHECKPOINT} WHERE +c.user = ? AND c.number > ? ORDER BY c.number LIMIT ?"
         return [CheckpointRecord(*row) for row in self._rows(sql, user, after, limit)]
 
     def captured(
@@ -173,8 +251,19 @@ class Queries:
         rows = self._rows(sql, user, workspace, before, hidden, limit)
         return [CheckpointRecord._make(row) for row in rows]
 
-    def workspaces(self, user: str | None, after: bytes, limit: int) -> list[bytes]:
-        return [path for (path,) in self._rows(_WORKSPACES, user, after, limit)]
+    def workspace(self, user: str | None, id: bytes) -> WorkspaceRecord | None:
+        row = self._row(workspaces.BY_ID, user, id)
+        return None if row is None else WorkspaceRecord._make(row)
+
+    def workspace_at(self, user: str | None, host: str, path: bytes) -> WorkspaceRecord | None:
+        row = self._row(workspaces.AT, user, host, path)
+        return None if row is None else WorkspaceRecord._make(row)
+
+    def workspaces(
+        self, user: str | None, after: tuple[str, bytes, bytes], limit: int
+    ) -> list[WorkspaceRecord]:
+        rows = self._rows(workspaces.AFTER, user, *after, limit)
+        return [WorkspaceRecord._make(row) for row in rows]
 
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         row = self._row(f"{_TOMBSTONE} WHERE s.user = ? AND s.id = ?", user, id)
@@ -202,9 +291,17 @@ class Queries:
         )
         return [LogRecord(*row) for row in self._rows(sql, user, before, timeline, limit)]
 
+    def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
+        row = self._row(f"{_LOG} WHERE user = ? AND id = ?", user, id)
+        return None if row is None else LogRecord(*row)
+
     def latest_number(self, user: str | None) -> int:
         """Of all users: one sequence numbers the commits of all of them."""
         row = self._row(f"{LAST_NUMBER.format('main')} WHERE ?1 IS NOT NULL", user)
+        return 0 if row is None else int(row[0])
+
+    def last_purge(self, user: str | None) -> int:
+        row = self._row("SELECT purged FROM users WHERE id = ?", user)
         return 0 if row is None else int(row[0])
 
     # Of the ledger
@@ -258,10 +355,20 @@ class Queries:
         return [EntryRecord(*row) for row in rows]
 
 
+def _past(prefix: str) -> str | None:
+    """The first text behind all that begin with a prefix, in the order of their bytes."""
+    for at in range(len(prefix) - 1, -1, -1):
+        following = ord(prefix[at]) + 1
+        if following <= sys.maxunicode:
+            is_surrogate = 0xD800 <= following <= 0xDFFF
+            return prefix[:at] + chr(0xE000 if is_surrogate else following)
+    return None
+
+
 def _timeline_row(row: tuple[Any, ...]) -> TimelineRow:
-    line, updated, rest = _timeline(row[:7]), row[7], row[8:]
+    line, updated, saved, rest = _timeline(row[:7]), row[7], row[8], row[9:]
     newest, head = rest[: len(rest) // 2], rest[len(rest) // 2 :]
-    return TimelineRow(line, updated, _checkpoint(newest), _checkpoint(head))
+    return TimelineRow(line, updated, _checkpoint(newest), _checkpoint(head), saved)
 
 
 def _checkpoint(row: tuple[Any, ...]) -> CheckpointRecord | None:

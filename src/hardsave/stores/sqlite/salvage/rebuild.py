@@ -68,6 +68,7 @@ class Rebuild:
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # of a source
         schema.migrate(self.connection)
         schema.add_indexes(self.connection)
+        self.connection.execute(schema.OF_WORKSPACES)
         self.connection.execute("DELETE FROM users")
 
     def abandon(self) -> None:
@@ -217,6 +218,8 @@ class Rebuild:
         self._copy_operations(name, after, top)
         for table in ("users", "timelines", "tasks", *_BESIDE):
             unread[table] = self.copy_table(name, table, top)
+        if name != "raw":
+            self.copy(name, "workspaces", (0, top + _SLACK), "REPLACE", _IS_LATER.format(name))
         unread["packs"] = []
         for user in self._users():
             low, high = bounds(user)
@@ -348,6 +351,7 @@ class Rebuild:
     def finish(self, event: Entry, change: int, name: str) -> None:
         """Add what happened to the log, and give the file a name when all of it is safe."""
         connection = self.connection
+        schema.adopt_workspaces(connection)
         connection.execute(
             "INSERT INTO main.log (number, user, id, timeline, kind, created_at, data) "
             "VALUES (?, 0, ?, NULL, ?, ?, ?)",
@@ -410,6 +414,11 @@ _OPERATED = {
         "AND t.last_seq <= {0}.timelines.last_seq)"
     ),
 }
+# Taken over or moved since: its epoch has risen.
+_IS_LATER = (
+    "EXISTS (SELECT 1 FROM main.workspaces AS w WHERE (w.user, w.id) = "
+    "({0}.workspaces.user, {0}.workspaces.id) AND w.epoch < {0}.workspaces.epoch)"
+)
 _RETURNED = ("checkpoints", "tombstones")  # an import gives what was dropped another number
 _IS_EARLIER = (
     "EXISTS (SELECT 1 FROM main.{1} AS c "

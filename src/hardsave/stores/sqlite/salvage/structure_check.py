@@ -127,10 +127,10 @@ def _say_dangling(user: int, number: int, pack: int) -> str:
     return f"the index leads {beginning}… of user {user} to pack {pack}, which does not hold it"
 
 
-def backup_faults(store: str) -> list[str]:
+def backup_faults(store: str, *, only_reads: bool = False) -> list[str]:
     """What is wrong with a backup, by itself and beside its store; empty also if there is none."""
     try:
-        connection = backup_file.look(store)
+        connection = backup_file.look(store, only_reads=only_reads)
         if connection is None:
             return []
         with contextlib.closing(connection), in_our_words(path_of(store)):

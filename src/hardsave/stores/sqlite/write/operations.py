@@ -117,6 +117,9 @@ def apply(connection: apsw.Connection, user: int, changes: Changes, by: int, sho
         connection.execute("UPDATE users SET swept = swept + 1 WHERE id = ?", (user,))
     touched += _drop(connection, user, changes.drop, shown)
     note(connection, "checkpoints", touched)
+    if changes.purges:
+        connection.execute("UPDATE users SET purged = ? WHERE id = ?", (by, user))
+        note(connection, "users", [user])
     if changes.forget_log:
         values = (user, changes.forget_log)
         sql = "DELETE FROM log WHERE user = ? AND number <= ? RETURNING number"

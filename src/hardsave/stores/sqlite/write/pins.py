@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from hardsave.stores.host import location, processes
-from hardsave.stores.host.boot import boot_id, since_boot
+from hardsave.stores.ledger import Moment
 from hardsave.tuples import NamedTuple
 
 _HOLDER = struct.Struct(">8sQQ")  # behind the pin itself: numbering, pid, when it began
@@ -22,15 +22,13 @@ _HOLDER = struct.Struct(">8sQQ")  # behind the pin itself: numbering, pid, when 
 
 class Pin(NamedTuple):
     pin: bytes
+    clock: bytes  # of the store's own time
     until: int
 
 
-def now() -> int:
-    return since_boot()
-
-
-def until(seconds: float) -> int:
-    return now() + int(seconds * 1_000_000)
+def lasting(pin: bytes, now: Moment, seconds: float) -> Pin:
+    """One that holds for so many seconds."""
+    return Pin(pin, now.clock, now.at + int(seconds * 1_000_000))
 
 
 def ours(pin: bytes) -> bytes:
@@ -59,7 +57,7 @@ def take(connection: apsw.Connection, user: int, pin: Pin) -> None:
     """Hold, or hold for longer."""
     connection.execute(
         "INSERT OR REPLACE INTO pins (pin, user, clock, until) VALUES (?, ?, ?, ?)",
-        (pin.pin, user, boot_id(), pin.until),
+        (pin.pin, user, pin.clock, pin.until),
     )
 
 
@@ -68,21 +66,22 @@ def give_back(connection: apsw.Connection, pin: bytes) -> None:
 
 
 def is_pinned(connection: apsw.Connection, user: int, *, but: bytes = b"") -> bool:
-    """Whether a process that may be alive holds something of a user, by another pin than `but`."""
-    sql = "SELECT count(*) FROM pins WHERE user = ? AND clock = ? AND until > ? AND pin != ?"
-    return bool(connection.execute(sql, (user, boot_id(), now(), but)).get)
+    """Whether a process that may be alive holds something of a user, by another pin than `but`. The
+    caller has had those forgotten whose time has passed."""
+    sql = "SELECT count(*) FROM pins WHERE user = ? AND pin != ?"
+    return bool(connection.execute(sql, (user, but)).get)
 
 
 def forget_all_but(connection: apsw.Connection, held: Collection[bytes]) -> None:
-    """Forget the pins of everybody else: they are dead, if nobody else has the store open."""
+    """Forget the pins of other processes: these are dead, if none has the store open."""
     rows: list[Any] = connection.execute("SELECT pin FROM pins").fetchall()
     for (pin,) in rows:
         if pin not in held:
             give_back(connection, pin)
 
 
-def forget_the_dead(connection: apsw.Connection) -> None:
-    connection.execute("DELETE FROM pins WHERE clock != ? OR until <= ?", (boot_id(), now()))
+def forget_the_dead(connection: apsw.Connection, now: Moment) -> None:
+    connection.execute("DELETE FROM pins WHERE clock != ? OR until <= ?", now)
     rows: list[Any] = connection.execute("SELECT pin FROM pins").fetchall()
     if rows and processes.can_ask():
         numbering = location.here().numbering.digest()

@@ -12,7 +12,13 @@ import apsw
 
 from hardsave.errors import Conflict, Corrupt, HardsaveError
 from hardsave.objects.hashing import Hash
-from hardsave.objects.records import CheckpointRecord, EntryRecord, LogRecord, TimelineRecord
+from hardsave.objects.records import (
+    CheckpointRecord,
+    EntryRecord,
+    Id,
+    LogRecord,
+    Note,
+)
 from hardsave.stores.base import (
     NO_CHANGES,
     Batch,
@@ -21,15 +27,24 @@ from hardsave.stores.base import (
     conflict_message,
 )
 from hardsave.stores.ledger import NO_WORK
-from hardsave.stores.sqlite import counts, ledger, packs, schema
+from hardsave.stores.sqlite import attached, counts, ledger, packs, schema, workspaces
 from hardsave.stores.sqlite.connection import translated
 from hardsave.stores.sqlite.read.object_index import ObjectIndex, bounds
-from hardsave.stores.sqlite.write import operations, pins
+from hardsave.stores.sqlite.write import needs, operations, pins, timeline_rows
 from hardsave.stores.sqlite.write.pins import Pin
 from hardsave.stores.sqlite.write.writer_cache import Standing, WriterCache
 from hardsave.tuples import NamedTuple
 
 MAX_TIMELINES = 10_000  # whose rows are kept in mind
+
+
+class _Recognised(Exception):
+    """The event of a batch is stored already, under this number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
 
 # Errors that end the whole transaction, whichever item met them first.
 _FATAL = (
@@ -42,7 +57,7 @@ _FATAL = (
     apsw.BusyError,
 )
 # What a value can raise that SQLite does not take: one caller's, and no other's business.
-_OF_ONE = (HardsaveError, apsw.Error, ValueError, TypeError, OverflowError)
+_OF_ONE = (_Recognised, HardsaveError, apsw.Error, ValueError, TypeError, OverflowError)
 _DONE = -1  # in the place of a timeline's row: the batch was committed before
 
 _ADD_LOG = """
@@ -55,22 +70,6 @@ _LAST_PACK = """
                coalesce((SELECT max(id) FROM packs WHERE id > ?1 AND id < ?2), 0))
 """
 _ADD_PACK = "INSERT INTO packs (id, size, directory, body) VALUES (?, ?, ?, ?)"
-_ADD_TIMELINE = """
-    INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted, title,
-                           saved, updated_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
-"""
-_TIMELINE_ID = "SELECT id FROM timelines WHERE user = ? AND name = ?"
-_MOVE_TIMELINE = """
-    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?
-    WHERE id = ? AND head IS ? AND last_seq = ?
-"""
-_SAVE_ON_TIMELINE = """
-    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?,
-        updated_at = ?, saved = saved + 1
-    WHERE id = ? AND head IS ? AND last_seq = ?
-"""
-_SET_TITLE = "UPDATE timelines SET title = ? WHERE id = ?"
 
 
 class Write(NamedTuple):
@@ -93,8 +92,17 @@ class Put(NamedTuple):
     pin: Pin
 
 
+class PutNotes(NamedTuple):
+    """Notes for a checkpoint that is there."""
+
+    user: str | None
+    id: Id
+    notes: Sequence[Note]
+    replace: bool
+
+
 Change = Callable[[apsw.Connection], None]  # of the store's own
-Item = Write | Put | Change
+Item = Write | Put | PutNotes | Change
 
 
 class Transaction:
@@ -131,7 +139,7 @@ class Transaction:
         """
         self._refresh()
         if len(self.items) == 1:
-            self.answers = [self._apply(self.items[0])]
+            self.answers = [self._apply_the_only_one(self.items[0])]
             return
         self.answers = [0] * len(self.items)
         for at in sorted(range(len(self.items)), key=lambda at: callable(self.items[at])):
@@ -166,7 +174,9 @@ class Transaction:
         standing.version = -1
         self._standing = standing
         for item in self.items:
-            if isinstance(item, Put) or (isinstance(item, Write) and _relies_on_packs(item.batch)):
+            if isinstance(item, Put) or (
+                isinstance(item, Write) and needs.relies_on_packs(item.batch)
+            ):
                 self._learn_packs(item.user)
 
     def _learn_packs(self, name: str | None) -> None:
@@ -177,6 +187,29 @@ class Transaction:
             return
         self._index.refresh(self._connection, user)
         self._standing.users.add(user)
+
+    def _apply_the_only_one(self, item: Item) -> int:
+        """The only one: it needs no savepoint. What a batch that is recognised late has written
+        goes with the transaction, and an empty one takes its place."""
+        try:
+            return self._apply(item)
+        except _Recognised as known:
+            self._connection.execute("ROLLBACK; BEGIN IMMEDIATE")
+            self._take_back({}, {}, 0, 0, self._known.has_indexes)
+            return known.number
+
+    def _take_back(
+        self,
+        users: dict[str | None, int],
+        timelines: dict[tuple[int, str], int],
+        made: int,
+        given: int,
+        has_indexes: bool,
+    ) -> None:
+        """Forget what was learned of rows that are not there."""
+        self._standing.forget()
+        self._users, self._timelines, self._has_indexes = users, timelines, has_indexes
+        del self._made[made:], self._numbers[given:]
 
     def _apply_alone(self, item: Item) -> int | Exception:
         """One of several: what goes wrong with it does not touch the others."""
@@ -190,9 +223,9 @@ class Transaction:
             if isinstance(error, _FATAL) or not connection.in_transaction:
                 raise
             connection.execute("ROLLBACK TO item; RELEASE item")
-            self._standing.forget()
-            self._users, self._timelines, self._has_indexes = users, timelines, has_indexes
-            del self._made[made:], self._numbers[given:]
+            self._take_back(users, timelines, made, given, has_indexes)
+            if isinstance(error, _Recognised):
+                return error.number
             if isinstance(error, apsw.Error):
                 return translated(error, connection.filename)
             return error
@@ -204,6 +237,11 @@ class Transaction:
             return self._write(item.batch, item.packs)
         if isinstance(item, Put):
             return self._put(item)
+        if isinstance(item, PutNotes):
+            user = self._user(item.user)
+            self._need_indexes()
+            attached.put_notes(self._connection, user, item.id, item.notes, replace=item.replace)
+            return 0
         self._rearranges = True
         item(self._connection)
         return 0
@@ -212,29 +250,44 @@ class Transaction:
         user = self._known.users.get(batch.user)
         if user is None:
             user = self._user(batch.user)
-        if not self._has_indexes and not _only_saves(batch):
-            schema.add_indexes(self._connection)
-            self._has_indexes = True
+        if not self._has_indexes and not needs.only_saves(batch):
+            self._need_indexes()
         if ledger.is_step(batch):
             return self._add_step(user, batch)
-        if not _moves_on(batch) and (done := self._number_of(user, batch)):
+        if not needs.moves_on(batch) and (done := self._number_of(user, batch)):
             return done
         timeline = self._move(user, batch, batch.move) if batch.move is not None else None
         if timeline == _DONE:
             return self._number_of(user, batch)
+        if batch.workspaces:
+            self._rearranges |= workspaces.apply(self._connection, user, batch.workspaces)
         for pack in self._to_add(user, batch.objects, made, batch.requires):
             self._add_pack(user, pack)
         number: int | None = None  # whichever is next
         if batch.work is not NO_WORK:
             number = ledger.apply(self._connection, user, batch.work)
         if batch.changes is NO_CHANGES:
-            return self._add_event(user, timeline, batch.event, number)
+            number = self._add_event(user, timeline, batch.event, number)
+        else:
+            number = self._add_operation(user, timeline, batch, number)
+        if batch.labels or batch.notes:
+            attached.apply(self._connection, user, batch, number)
+        return number
+
+    def _add_operation(
+        self, user: int, timeline: int | None, batch: Batch, number: int | None
+    ) -> int:
         shown: operations.Shown = Counter()
         number = self._operate(user, timeline, batch, number, shown)
         self._add_event(user, timeline, batch.event, number)
         counts.change(self._connection, shown)
         operations.note(self._connection, "timelines", shown)
         return number
+
+    def _need_indexes(self) -> None:
+        if not self._has_indexes:
+            schema.add_indexes(self._connection)
+            self._has_indexes = True
 
     def _add_step(self, user: int, batch: Batch) -> int:
         """The shortest way: one look at the task, one new row. Steps are what there is most of."""
@@ -267,6 +320,7 @@ class Transaction:
         number = operations.add_checkpoints(connection, user, number, operation.checkpoints, shown)
         number = operations.add_tombstones(connection, user, number, operation.tombstones)
         operations.apply(connection, user, operation, number, shown)
+        workspaces.forget(connection, user, operation.forget_workspaces)
         return number
 
     def _move(self, user: int, batch: Batch, move: Move) -> int:
@@ -275,54 +329,34 @@ class Transaction:
         A batch that was committed before has moved its timeline away from what it expects,
         so only one whose expectation fails has to be looked up.
         """
-        expect, become = move
-        event = batch.event
-        saves = isinstance(event, CheckpointRecord) and move is batch.move
-        updated_at = max(become.created_at, event.created_at) if saves else become.created_at
-        if expect is None:
-            self._connection.execute(_ADD_TIMELINE, (user, *become, saves, updated_at))
-            moved = self._connection.changes()
-            row = self._timeline(user, become.name)
-        else:
-            row = self._timeline(user, become.name)
-            place = (row, *expect[1:3])
-            if saves:
-                self._cursor.execute(_SAVE_ON_TIMELINE, (*become[1:6], updated_at, *place))
-            else:
-                self._cursor.execute(_MOVE_TIMELINE, (*become[1:6], *place))
-            moved = self._connection.changes()
-            if moved and not saves:
-                counts.change(self._connection, {row: 0})  # it may have been made at another time
-            if moved and become.title != expect.title:
-                self._cursor.execute(_SET_TITLE, (become.title, row))
-        if moved:
+        name, expect = move.become.name, move.expect
+        is_new = expect is None and timeline_rows.add(self._cursor, user, batch, move)
+        row = self._timeline(user, name)
+        if is_new or (expect and timeline_rows.move(self._cursor, row, batch, move, expect)):
             return row
         if self._number_of(user, batch):
             return _DONE
-        standing = self._connection.execute(
-            "SELECT name, head, last_seq, created_at, origin FROM timelines "
-            "WHERE user = ? AND name = ?",
-            (user, become.name),
-        ).fetchone()
-        known = None if standing is None else TimelineRecord(*standing)
-        raise Conflict(conflict_message(become.name, known, expect))
+        standing = timeline_rows.standing(self._connection, row)
+        raise Conflict(conflict_message(name, standing, expect))
 
     def _number_of(self, user: int, batch: Batch) -> int:
         if isinstance(batch.event, EntryRecord):
             return ledger.number_of(self._connection, user, batch.event)
-        table = "log" if isinstance(batch.event, LogRecord) else "checkpoints"
-        found = self._one(
-            f"SELECT number FROM {table} WHERE user = ? AND id = ?",  # noqa: S608 # one of two names
-            (user, batch.event.id),
-        )
-        return int(found or 0)
+        if isinstance(batch.event, CheckpointRecord):
+            return self._number_of_checkpoint(user, batch.event.id)
+        sql = "SELECT number FROM log WHERE user = ? AND id = ?"
+        return int(self._one(sql, (user, batch.event.id)) or 0)
+
+    def _number_of_checkpoint(self, user: int, id: Id) -> int:
+        sql = "SELECT number FROM checkpoints WHERE user = ? AND id = ?"
+        return int(self._one(sql, (user, id)) or 0)
 
     def _timeline(self, user: int, name: str) -> int:
         """The row of a timeline; 0 if there is none."""
         known = self._known.timelines.get((user, name))
         if known is not None:
             return known
-        found = int(self._one(_TIMELINE_ID, (user, name)) or 0)
+        found = int(self._one(timeline_rows.ID, (user, name)) or 0)
         if found:
             self._timelines[user, name] = found
         return found
@@ -394,7 +428,14 @@ class Transaction:
             raise Corrupt(f"timeline {event.timeline!r} of a checkpoint does not exist")
         else:
             values = (number, user, event.id, timeline, *event[3:-1])
-            self._cursor.execute(operations.ADD_CHECKPOINT, values)
+            try:
+                self._cursor.execute(operations.ADD_CHECKPOINT, values)
+            except apsw.ConstraintError:
+                # A save that moves its timeline on as it expects is not looked up before: an id
+                # that was used elsewhere, or comes again after the timeline moved, is met here.
+                if done := self._number_of_checkpoint(user, event.id):
+                    raise _Recognised(done) from None
+                raise
         self._numbers.append(number)
         return number
 
@@ -405,26 +446,3 @@ class Transaction:
 
     def _one(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self._connection.execute(sql, values).get
-
-
-def _only_saves(batch: Batch) -> bool:
-    """Whether a batch adds nothing to the log, the ledger or the tombstones."""
-    if batch.work is not NO_WORK or batch.changes is not NO_CHANGES:
-        return False
-    return isinstance(batch.event, CheckpointRecord)
-
-
-def _relies_on_packs(batch: Batch) -> bool:
-    return bool(batch.objects or batch.requires)
-
-
-def _moves_on(batch: Batch) -> bool:
-    """Whether committing the batch makes its own expectation false for good.
-
-    A checkpoint raises the last number, which never falls again; what is only logged may
-    move a head away and be followed by a move back.
-    """
-    move = batch.move
-    if move is None or isinstance(batch.event, LogRecord):
-        return False
-    return move.expect is None or move.expect[1:3] != move.become[1:3]

@@ -29,7 +29,14 @@ from hardsave.stores.sqlite.open.read_only import ReadOnlyFile
 from hardsave.stores.sqlite.read.object_index import ObjectIndex
 from hardsave.stores.sqlite.write.group_commit import GroupCommit, Ticket
 from hardsave.stores.sqlite.write.pins import Pin
-from hardsave.stores.sqlite.write.transaction import Change, Item, Put, Transaction, Write
+from hardsave.stores.sqlite.write.transaction import (
+    Change,
+    Item,
+    Put,
+    PutNotes,
+    Transaction,
+    Write,
+)
 from hardsave.stores.sqlite.write.writer_cache import Standing, WriterCache
 
 LONG_WAL = 1_000  # frames; SQLite's own measure
@@ -101,6 +108,9 @@ class Writer:
                 f"no space left for {self.path}: this needs at least {short:,} MiB more than are "
                 "free; free some and repeat"
             )
+
+    def put_notes(self, put: PutNotes) -> None:
+        self._submit(put)
 
     def apply(self, change: Change) -> None:
         """Run a change of the store's own in a transaction, in turn with the commits."""

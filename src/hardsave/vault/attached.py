@@ -1,0 +1,87 @@
+"""Labels and notes: small things that belong to a checkpoint beside its state.
+
+A label is a text under a key, given with the save, and checkpoints are found by it. A note is data
+under a key, put with the checkpoint or later, replaced by its key, and gone with it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hardsave.defaults import MAX_LABEL_VALUE, MAX_LABELS, MAX_NOTE_BYTES
+from hardsave.errors import Misuse
+from hardsave.objects.records import Labels, Note
+from hardsave.page import Page, cursor_of
+from hardsave.timeline import names
+from hardsave.tuples import NamedTuple
+from hardsave.vault.arguments import check_limit, cursor
+from hardsave.vault.checkpoint import Checkpoint, Ref
+from hardsave.vault.context import Context
+
+
+class Attached(NamedTuple):
+    """What is committed with a checkpoint, redacted and checked."""
+
+    labels: Labels
+    notes: tuple[Note, ...]
+
+
+def attached(
+    context: Context, labels: Mapping[str, str] | None, notes: Mapping[str, Any] | None
+) -> Attached | None:
+    """None: there is nothing."""
+    if labels is None and notes is None:
+        return None
+    return Attached(labels_of(context, labels), notes_of(context, notes))
+
+
+def labels_of(context: Context, given: Mapping[str, str] | None) -> Labels:
+    """Labels as they are kept and looked for: without secrets, in the order of their keys."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise Misuse(f"labels is a dict of texts, not {type(given).__name__}")
+    if len(given) > MAX_LABELS:
+        raise Misuse(f"a checkpoint has at most {MAX_LABELS} labels, not {len(given)}")
+    for key, value in given.items():
+        names.check_label(key)
+        names.check_label_value(value, MAX_LABEL_VALUE)
+    redacted = context.objects.redacted
+    return tuple(sorted((key, redacted(value)) for key, value in given.items()))
+
+
+def notes_of(context: Context, given: Mapping[str, Any] | None) -> tuple[Note, ...]:
+    """Notes as they are kept: encoded, without secrets, in the order in which they are given."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise Misuse(f"notes is a dict, not {type(given).__name__}")
+    encode = context.objects.codec.encode
+    notes = []
+    for key, value in given.items():
+        data = encode(value, f"notes[{names.check_note(key)!r}]")
+        if len(data) > MAX_NOTE_BYTES:
+            raise Misuse(f"a note takes at most {MAX_NOTE_BYTES:,} bytes; use the state")
+        notes.append(Note(key, data))
+    return tuple(notes)
+
+
+def put_notes(context: Context, ref: Ref, given: Mapping[str, Any], *, replace: bool) -> None:
+    notes = notes_of(context, given)
+    record = context.find(ref)
+    if notes:
+        context.store.put_notes(context.user, record.id, notes, replace=replace)
+
+
+def labelled(
+    context: Context, given: Mapping[str, str], limit: int, after: str | None
+) -> Page[Checkpoint]:
+    """Checkpoints of all timelines that have these labels, the last saved first."""
+    check_limit(limit)
+    labels = labels_of(context, given)
+    if not labels:
+        raise Misuse("labels names at least one label; timelines are listed by vault.timelines()")
+    listing = f"labelled {context.user!r} {labels!r}"
+    rows = context.store.labelled(context.user, labels, cursor(after, listing), limit + 1)
+    shown = [context.checkpoint(row) for row in rows[:limit]]
+    following = cursor_of(listing, rows[limit - 1].number) if len(rows) > limit else None
+    return Page(shown, following)
