@@ -4,8 +4,8 @@ It may be deleted or damaged at any time: the next search makes it anew. It is n
 saves do not touch it. A file for each user, because ranking counts how often a word occurs:
 in one for all, ranks would tell what others write about.
 
-Whoever uses it holds an exclusive lock, and closes the file before giving the lock back. So
-removing it takes nothing away from under anybody, and no connection crosses a fork. Where it
+A process that uses it holds an exclusive lock, and closes the file before giving the lock back. So
+removing it takes nothing away from another one, and no connection crosses a fork. Where it
 cannot be written, a search brings a copy up to date that goes with its vault, and sees as much.
 """
 
@@ -134,7 +134,7 @@ class SearchIndex:
         self._copy = None
 
     def _once(self, work: Callable[["apsw.Connection"], T]) -> T:
-        import apsw  # whoever never searches a store in memory needs no database
+        import apsw  # a program that never searches needs no database
 
         connection = None
         try:
@@ -249,7 +249,7 @@ def _copy(path: str | None) -> SearchIndex:
 
 
 def _create(path: str) -> None:
-    """An empty file that nobody else may read. SQLite gives its journal the same rights."""
+    """An empty file that this user alone may read. SQLite gives its journal the same rights."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
