@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import hardsave
 from bench.machine import check
-from bench.million_store import TIMELINES, message, name
+from bench.million_store import LONG, TIMELINES, message, name
 
 REPEATED = 30  # calls of less than a few milliseconds: the median of so many
 WARM = 200  # timelines whose handles are warm
@@ -50,7 +50,7 @@ def open_again(url: str) -> tuple[float, int]:
 
 def page(url: str) -> tuple[float, int]:
     with hardsave.open(url) as vault:
-        line = vault.timeline(name(TIMELINES // 2))
+        line = vault.timeline(LONG)
         return _repeated(lambda: len(line.checkpoints(limit=50)))
 
 
@@ -88,11 +88,11 @@ def append(url: str) -> tuple[float, int]:
     with hardsave.open(url, durability="process") as vault:
         lines = [vault.timeline(name(at * (TIMELINES // WARM))) for at in range(WARM)]
         for line in lines:
-            line.append(message(chosen, 0))
+            line.append({"messages": [message(chosen, 0)]})
 
         def work() -> int:
             for at in range(APPENDS):
-                lines[at % WARM].append(message(chosen, at))
+                lines[at % WARM].append({"messages": [message(chosen, at)]})
             return APPENDS
 
         cpu, answered = _once(work)
@@ -103,7 +103,7 @@ def head(url: str) -> tuple[float, int]:
     """The head's whole state, read by a process that has read nothing else."""
     with hardsave.open(url) as vault:
         line = vault.timeline(name(TIMELINES // 3))
-        return _once(lambda: len(line.load()))
+        return _once(lambda: len(line.load()["messages"]))
 
 
 def verify(url: str) -> tuple[float, int]:
@@ -140,8 +140,7 @@ def export(url: str) -> tuple[float, int]:
 
 def retention(url: str) -> tuple[float, int]:
     with hardsave.open(url) as vault:
-        policy = hardsave.Policy(max_per_timeline=2)
-        return _once(lambda: vault.retention.plan(policy).considered)
+        return _once(lambda: vault.retention.plan().considered)
 
 
 def search(url: str) -> tuple[float, int]:

@@ -7,6 +7,8 @@ import hardsave
 from bench.store_file import url
 
 TIMELINES = 10_000
+LONG = "long"  # one timeline has more than a page at every size
+_LONG_CHECKPOINTS = 60
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _SEED = random.Random(7)  # no secret
 _WORDS = ["".join(_SEED.choices(_LETTERS, k=_SEED.randint(3, 9))) for _ in range(5_000)]
@@ -25,6 +27,10 @@ def build(path: Path, begin: int, end: int) -> None:
     """Save checkpoints `begin` to `end`, each an append to the next timeline."""
     chosen = random.Random(begin)  # no secret
     with hardsave.open(url(path), durability="process") as vault:
+        if begin == 0:
+            long = vault.timeline(LONG)
+            for at in range(_LONG_CHECKPOINTS):
+                long.append({"messages": [message(chosen, at)]})
         lines = [vault.timeline(name(at)) for at in range(TIMELINES)]
         for at in range(begin, end):
-            lines[at % TIMELINES].append(message(chosen, at // TIMELINES))
+            lines[at % TIMELINES].append({"messages": [message(chosen, at // TIMELINES)]})

@@ -519,6 +519,13 @@ class ListsNotesByKey(MemoryStore):
         return {id: sorted(notes) for id, notes in super().notes(user, ids).items()}
 
 
+class KeepsNotesWithoutData(MemoryStore):
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        super().put_notes(user, id, [note for note in notes if note.data], replace=replace)
+
+
 class ReplacesNotesAlways(MemoryStore):
     def put_notes(
         self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True

@@ -58,6 +58,9 @@ MUST_FAIL = {
         "test_what_is_dropped_takes_its_labels_and_notes_along",
     },
     "TestListsNotesByKey": {"test_notes_are_listed_in_the_order_in_which_their_keys_came"},
+    "TestKeepsNotesWithoutData": {
+        "test_a_note_without_data_removes_the_one_that_is_there",
+    },
     "TestReplacesNotesAlways": {
         "test_a_note_that_is_there_stays_if_it_is_not_to_be_replaced",
     },

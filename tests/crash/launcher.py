@@ -32,6 +32,7 @@ MODULES = (
         "forking",
         "gitrestoring",
         "working",
+        "migrating",
     ),
 )
 

@@ -33,9 +33,9 @@ from hardsave.objects import envelope
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import LogRecord
 from hardsave.stores.base import Batch, Changes, Durability
+from hardsave.stores.local.database import in_our_words
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.stores.sqlite.backup.copier import Copier
-from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.gc import merge
 from tests.crash import purging
 

@@ -54,6 +54,8 @@ class Checkpoint(NamedTuple):
     snapshot: bytes | None
     workspace: bytes | None
     summary: bytes | None
+    labels: list[list[str]]
+    notes: list[list[Any]]
     is_hidden: bool
 
 
@@ -129,4 +131,8 @@ def remembered(fields: list[Any]) -> Checkpoint | Tombstone:
     if len(fields) == 4:
         return Tombstone(*fields)
     fields[9] = decoded(fields[9], [])
+    if len(fields) == len(Checkpoint._fields) - 2:
+        fields[-1:-1] = [[], []]
+    for note in fields[-2]:
+        note[1] = decoded(note[1], [])
     return Checkpoint(*fields)

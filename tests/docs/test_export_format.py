@@ -22,7 +22,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> hardsave.Vault:
     odd = vault.timeline("odd")
     for state in odd_states():
         odd.save(state, description="odd")
-    odd.save({"noise": bytes(range(256)) * 5_000})
+    odd.save({"noise": bytes(range(256)) * 5_000}, labels={"k": "v"}, notes={"n": [1, None]})
     main.fork("main:20", name="fork").append({"messages": ["another way"]})
     main.rewind("main:25")
     main.append({"messages": ["again"]})
@@ -53,6 +53,7 @@ def test_every_state_can_be_rebuilt_from_an_export(vault: hardsave.Vault, file: 
         assert (found.timeline, found.number) == (expected.timeline, expected.seq)
         assert (found.name, found.description) == (expected.name, expected.description)
         assert found.metadata == expected.metadata
+        assert (dict(found.labels), dict(found.notes)) == (expected.labels, expected.notes)
         seen += 1
     assert seen == sum(len(line) for line in vault.timelines())
 

@@ -28,6 +28,11 @@ ROWS = (
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
 
+# What these are made of is known to stores alone: the registry opens them, `on_disk` and
+# `store_files` answer for files. What is derived from any store has rooms below `local`.
+KINDS_OF_STORES = ("sqlite",)
+OF_THEIR_FILES = ("stores.sqlite", "sqlite_path", "SQLite format", "-wal", "-shm", ".damaged-")
+
 # The same inside of workspace; its plain words are in the modules beside the sub-packages.
 PLAIN = ""
 WORKSPACE_ROWS = (
@@ -152,6 +157,13 @@ def objection(used: Import) -> str:
     return "" if ROW_OF[above] < ROW_OF[below] else f"{above} is below {below}"
 
 
+def knows_a_kind_of_store(used: Import) -> bool:
+    """Whether a module above stores uses what only one kind of store is made of."""
+    return room(used.importer) not in ("stores", "testing") and any(
+        f"{used.imported}.".startswith(f"hardsave.stores.{kind}.") for kind in KINDS_OF_STORES
+    )
+
+
 def part_of_workspace(module: str) -> str | None:
     """Return the sub-package of a module of workspace; None if it is of another room."""
     if room(module) != "workspace":
@@ -210,6 +222,21 @@ def empty_packages(paths: dict[str, Path]) -> list[str]:
 
 def test_imports_point_down_only() -> None:
     assert wrong_directions(imports_of_the_source()) == []
+
+
+def test_nothing_above_stores_knows_what_a_store_is_made_of() -> None:
+    assert [str(used) for used in imports_of_the_source() if knows_a_kind_of_store(used)] == []
+
+
+def test_nothing_above_stores_names_the_files_that_a_store_is_made_of() -> None:
+    above = {name: path for name, path in modules().items() if room(name) in ROW_OF}
+    found = [
+        f"{name}: {word}"
+        for name, path in above.items()
+        for word in OF_THEIR_FILES
+        if ROW_OF[room(name)] < ROW_OF["stores"] and word in path.read_text()
+    ]
+    assert found == []
 
 
 def test_imports_inside_of_workspace_point_down_only() -> None:
@@ -286,6 +313,16 @@ def test_an_import_downwards_is_fine(importer: str, imported: str) -> None:
 def test_any_other_import_is_reported(importer: str, imported: str, why: str) -> None:
     used = Import(f"hardsave.{importer}", f"hardsave.{imported}", lazy=True)
     assert wrong_directions([used]) == [f"hardsave.{importer} -> hardsave.{imported}: {why}"]
+
+
+def test_an_import_of_what_a_store_is_made_of_is_reported() -> None:
+    def found(importer: str, imported: str) -> bool:
+        return knows_a_kind_of_store(Import(f"hardsave.{importer}", f"hardsave.{imported}"))
+
+    assert found("vault.search_index", "stores.sqlite.connection")
+    assert found("cli.commands.doctor", "stores.sqlite")
+    assert not found("vault.search_index", "stores.local.database")
+    assert not found("stores.registry", "stores.sqlite")
 
 
 def test_an_import_upwards_inside_of_workspace_is_reported() -> None:

@@ -13,7 +13,7 @@ from hardsave.agents import sessions
 from hardsave.config import trust
 from hardsave.daemon import spool
 from hardsave.errors import Unavailable
-from hardsave.stores.registry import sqlite_path
+from hardsave.stores.registry import file_path
 from hardsave.vault import projects
 from tests.unit.repositories import begin_repository
 
@@ -142,7 +142,7 @@ def test_a_projects_key_is_a_plain_file_name(tmp_path: Path) -> None:
 
 def test_a_project_has_a_store_of_its_own_outside_of_it(project: Path, home: Path) -> None:
     url = projects.store_url({}, project / "src")
-    path = Path(sqlite_path(url))
+    path = Path(file_path(url))
     assert (
         path == home / ".local/share/hardsave/projects" / config.project_key(project) / "store.db"
     )
@@ -168,7 +168,7 @@ def test_the_environment_names_another_store(
 
 @pytest.mark.parametrize("name", ["plain.db", "with space.db", "a%20b.db", "q?x#y.db", "ünï.db"])
 def test_a_path_survives_being_a_url(tmp_path: Path, name: str) -> None:
-    assert sqlite_path(config.file_url(tmp_path / name)) == str(tmp_path / name)
+    assert file_path(config.file_url(tmp_path / name)) == str(tmp_path / name)
 
 
 # Opened

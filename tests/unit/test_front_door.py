@@ -210,7 +210,7 @@ def test_a_save_into_a_file_loads_nothing_that_it_could_do_without(tmp_path: Pat
     slow = {"asyncio", "decimal", "json", "logging", "pathlib", "unicodedata", "urllib", "zoneinfo"}
     assert not found & slow
     assert not found & {"hardsave.objects.redaction", "hardsave.vault.search_index"}
-    assert "hardsave.stores.sqlite.compression" not in found
+    assert "hardsave.stores.compression" not in found
 
 
 def test_aio_is_loaded_when_it_is_asked_for() -> None:

@@ -104,6 +104,10 @@ class Workspace:
             await self._pool.tell("checkpoint_restored", done)
         return done
 
+    async def take_over(self, ref: Ref | None = None) -> "Workspace":
+        wanted = None if ref is None else plain(ref)
+        return Workspace(await self._pool.run(self._sync.take_over, wanted), self._pool)
+
     async def fork(
         self, ref: Ref, directory: "str | os.PathLike[str]", *, name: str | None = None
     ) -> "Fork":

@@ -116,8 +116,8 @@ def _escaped_for_bash(value: str) -> str:
 def _timelines(session: "Session", begun: str) -> Iterator[tuple[str, str]]:
     from hardsave import wording
 
-    titles = {each.name: each.title for each in session.all_timelines}
-    for name, short in session.short_names.items():
+    titles = {each.name: each.title for each in session.timelines.every}
+    for name, short in session.timelines.short_names.items():
         found = short if short.startswith(begun) else name if name.startswith(begun) else ""
         if found:
             yield found, wording.line(titles.get(name, ""), 60)
@@ -149,7 +149,7 @@ def _checkpoints(session: "Session", begun: str) -> "Iterator[Checkpoint]":
         if kind != "automatic":
             found += session.line.checkpoints(kind=kind, limit=_MOST_COMPLETIONS)
     yield from dict.fromkeys(found)
-    for name, short in session.short_names.items() if begun else ():
+    for name, short in session.timelines.short_names.items() if begun else ():
         number = f"{short}:"
         if name != session.line.name and (number.startswith(begun) or begun.startswith(number)):
             yield from session.vault.timeline(name).checkpoints(limit=_MOST_COMPLETIONS)

@@ -40,7 +40,7 @@ def target(session: Session, status: str | None, before: str | None) -> Checkpoi
 def _last_saved(session: Session, status: str | None, before: datetime | None) -> Checkpoint | None:
     """By time, not by the order of commits: what was imported is older than that."""
     until = None if before is None else before - _LEAST
-    lines = [each for each in session.all_timelines if each.newest]  # any may be that old
+    lines = [each for each in session.timelines.every if each.newest]  # any may be that old
     is_without = all(each.workspace is None for each in of_directory(lines, session.directory))
     found = (_newest(session, each, status, until, is_without=is_without) for each in lines)
     known = [one for one in found if one is not None]
@@ -78,7 +78,7 @@ def _saved(one: Checkpoint) -> Saved:
 
 def _done(session: Session) -> Iterator[Done]:
     """The operations on timelines of this directory."""
-    here = {each.name for each in of_directory(session.all_timelines, session.directory)}
+    here = {each.name for each in of_directory(session.timelines.every, session.directory)}
     for each in every(lambda after: session.vault.operations(limit=_PAGE, after=after)):
         if each.timeline in here:
             to = each.about.get("to", b"")

@@ -15,28 +15,20 @@ from hardsave import config, wording
 from hardsave.cli import current_timeline
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.cli.hints import Invocation, quoted
+from hardsave.cli.known_timelines import NEWEST, KnownTimelines
 from hardsave.cli.render import refs as shown
 from hardsave.cli.render.output import Output
 from hardsave.errors import HardsaveError, Misuse, NotFound
 from hardsave.page import every
 from hardsave.timeline import refs, short_names
-from hardsave.timeline.short_names import Titled
-from hardsave.timeline.step_summary import SAFETY
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
-from hardsave.vault.checkpoint import record_of
-from hardsave.vault.vault import timeline_records
 
 if TYPE_CHECKING:
     from hardsave.cli.moments import Moments
-    from hardsave.objects.records import TimelineRecord
     from hardsave.vault.workspace import Workspace
 
 _PAGE = 1_000
-NEWEST = 500  # timelines that a command chooses from: an older one is meant only if it is named
-_FEW = 10  # checkpoints: mostly an operation saves one
-_RECENT = 50  # operations, among which the last of a directory is looked for
-_MOVING = ("rewind", "restore", "undo", "redo")
 _PERHAPS = "; undo may bring it back"  # what the library says, which does not know where
 
 
@@ -88,12 +80,10 @@ class Session:
     def close(self) -> None:
         """Close the vault, before this process forks or becomes another program."""
         self._resources.close()
+        self.timelines.forget_states()
         for cached in (
             "vault",
-            "all_timelines",
-            "timeline_states",
             "timelines_here",
-            "_moved",
             "workspace",
             "line",
             "timeline_given",
@@ -112,9 +102,9 @@ class Session:
     @property
     def store_path(self) -> Path | None:
         """Its main file; None if it is none."""
-        from hardsave.stores.registry import sqlite_path
+        from hardsave.stores import registry
 
-        return Path(sqlite_path(self.url)) if self.url.startswith("sqlite:") else None
+        return Path(registry.file_path(self.url)) if registry.is_file(self.url) else None
 
     @cached_property
     def vault(self) -> hardsave.Vault:
@@ -181,150 +171,29 @@ class Session:
     # Which timeline, which directory, which checkpoint
 
     @cached_property
-    def timeline_states(self) -> list[TimelineState]:
-        """The newest that something was saved on, the last updated first."""
-        return [each for each in self.newest_timelines(NEWEST) if each.newest]
+    def timelines(self) -> KnownTimelines:
+        """Those of the store."""
+        return KnownTimelines(lambda: self.vault, self.where)
 
     @cached_property
     def timelines_here(self) -> list[TimelineState]:
         """The newest that this directory's story is made of."""
-        states, directory = self.timeline_states, self.directory
-        if self._newest.next is None or any(each.workspace == str(directory) for each in states):
+        states, directory = self.timelines.saved, self.directory
+        if self.timelines.is_complete or any(each.workspace == str(directory) for each in states):
             return current_timeline.of_directory(states, directory)
-        found = self._standing(self.vault.sessions(workspace=directory, limit=NEWEST))
+        found = self.timelines.standing(self.vault.sessions(workspace=directory, limit=NEWEST))
         return found or current_timeline.of_directory(states, directory)
-
-    @cached_property
-    def all_timelines(self) -> list[TimelineState]:
-        """Those that stand anywhere, the last updated first; a fork may have saved nothing yet."""
-        return self._standing(self._sessions)
-
-    def newest_timelines(self, limit: int) -> list[TimelineState]:
-        """So many of them."""
-        if limit > NEWEST and self._newest.next is not None:
-            return self.all_timelines[:limit]
-        return self._standing(self._newest)[:limit]
-
-    def state_of(self, name: str) -> TimelineState | None:
-        """Where one timeline stands, whenever it was updated."""
-        known = (each for each in self.newest_timelines(NEWEST) if each.name == name)
-        return next(known, None) or next(
-            (each for each in self.all_timelines if each.name == name), None
-        )
-
-    def workspace_of(self, name: str, otherwise: str | None = None) -> str | None:
-        """The directory that the newest checkpoint of a timeline has files of; `otherwise` if
-        nothing was saved on it."""
-        found = self.state_of(name)
-        return otherwise if found is None or not found.newest else found.workspace
-
-    def _standing(
-        self, found: "Iterable[hardsave.Session[hardsave.Checkpoint]]"
-    ) -> list[TimelineState]:
-        return [
-            self._state(each, each.head)
-            for each in found
-            if each.head is not None and not each.is_deleted
-        ]
-
-    def _state(
-        self, one: "hardsave.Session[hardsave.Checkpoint]", head: hardsave.Checkpoint
-    ) -> TimelineState:
-        files = None if one.newest is None else one.newest.files
-        return TimelineState(
-            one.timeline,
-            head.status,
-            newest=0 if one.newest is None else record_of(one.newest).number,
-            workspace=None if files is None else self.where(files),
-            head=head.id,
-            head_number=record_of(head).number,
-            title=self._title(one.timeline, one.title, is_deleted=one.is_deleted),
-            seq=0 if one.newest is None else one.newest.seq,
-            created_at=one.created_at,
-            updated_at=one.updated_at,
-            worked_at=self._worked_at(one),
-            moved=self._moved.get(one.timeline, 0),
-        )
-
-    def _worked_at(self, one: "hardsave.Session[hardsave.Checkpoint]") -> datetime:
-        """When something was last saved on a timeline, other than for an operation."""
-        if one.newest is None or not _is_safety(one.newest):
-            return one.updated_at
-        after: str | None = None
-        while True:
-            page = self.vault.timeline(one.timeline).checkpoints(limit=_FEW, after=after)
-            for each in page:
-                if not _is_safety(each):
-                    return each.created_at
-            if page.next is None:
-                return one.created_at
-            after = page.next
-
-    @cached_property
-    def _moved(self) -> dict[str, int]:
-        """By timeline, the number of the last operation that took it somewhere."""
-        found: dict[str, int] = {}
-        for each in self.vault.operations(limit=_RECENT):
-            if each.timeline is not None and each.kind in _MOVING:
-                found.setdefault(each.timeline, each.number)
-        return found
-
-    @cached_property
-    def _newest(self) -> "hardsave.Page[hardsave.Session[hardsave.Checkpoint]]":
-        """The timelines that were updated last, deleted ones too."""
-        return self.vault.sessions(limit=NEWEST, deleted=True)
-
-    @cached_property
-    def _sessions(self) -> "list[hardsave.Session[hardsave.Checkpoint]]":
-        """All timelines, deleted ones too, the last updated first."""
-        page = self._newest
-        found = list(page)
-        while page.next is not None:
-            page = self.vault.sessions(limit=_PAGE, deleted=True, after=page.next)
-            found += page
-        return found
-
-    def _title(self, name: str, title: str, *, is_deleted: bool) -> str:
-        """What was kept; of a session that an earlier version saved, what its hooks have written
-        into its first checkpoint."""
-        if title or len(name) <= short_names.LONGEST or is_deleted:
-            return title
-        with suppress(NotFound):
-            first = self.vault.timeline(name).get(":1")
-            if first.summary is None:
-                from hardsave.timeline import story  # most summaries were kept
-
-                return story.read(first.description, first.metadata).prompt
-        return ""
-
-    @property
-    def heads(self) -> dict[str, list[str]]:
-        """The names of the timelines that stand at a checkpoint, by its id."""
-        found: dict[str, list[str]] = {}
-        for each in self.newest_timelines(NEWEST):
-            found.setdefault(each.head, []).append(each.name)
-        return found
 
     def where(self, files: "hardsave.Files") -> str:
         """The directory of a checkpoint's files, to be told and compared: of another host with its
         name before it, so that it is no directory of this one."""
-        return f"{files.host}:{files.workspace}" if files.host else self.moved(files.workspace)
-
-    def moved(self, workspace: str) -> str:
-        """Where a workspace is now, if this project was moved since it was saved."""
-        known = None if self.settings.store else self._project
-        return workspace if known is None else projects.former_path(known, workspace)
-
-    @cached_property
-    def _project(self) -> projects.Project | None:
-        path = self.store_path
-        return None if path is None else projects.read(path.parent)
+        return f"{files.host}:{files.workspace}" if files.host else files.workspace
 
     @cached_property
     def directory(self) -> Path:
         """The workspace: a directory above this one that was saved, or the project's root."""
         here = Path.cwd().resolve()
-        known = [each.workspace for each in self.timeline_states if each.workspace is not None]
+        known = [each.workspace for each in self.timelines.saved if each.workspace is not None]
         return current_timeline.workspace(here, projects.root(os.environ, here), known)
 
     @property
@@ -343,7 +212,7 @@ class Session:
         head = self.line.head
         if head is None or head.files is None:
             return None
-        last = self.state_of(self.line.name)
+        last = self.timelines.state_of(self.line.name)
         return head if last is not None and last.workspace == str(self.directory) else None
 
     def inside(self, path: str) -> str:
@@ -366,8 +235,8 @@ class Session:
     def whole_name(self, typed: str) -> str:
         """The timeline of which this is the name, or the beginning of it and of no other."""
         if self.may_make_timeline:
-            return short_names.called(typed, self._names_that_count) or typed
-        found = short_names.named(typed, self._names_that_count)
+            return short_names.called(typed, self.timelines.names_that_count) or typed
+        found = short_names.named(typed, self.timelines.names_that_count)
         if found is not None:
             return found
         if self.may_name_deleted and self.vault.operations(typed, limit=1):
@@ -377,31 +246,14 @@ class Session:
 
     # How timelines and checkpoints are called in what is printed
 
-    @cached_property
-    def short_names(self) -> dict[str, str]:
-        """By their names, those of all timelines."""
-        made = sorted(self._records, key=lambda each: (each.created_at, each.name))
-        return short_names.short_names(
-            Titled(each.name, self._title(each.name, each.title, is_deleted=each.is_deleted))
-            for each in made
-        )
-
-    @cached_property
-    def _records(self) -> "list[TimelineRecord]":
-        return list(timeline_records(self.vault))
-
     def shown_name(self, timeline: str) -> str:
         """A timeline as it is typed; any other text stays as it is, and so does a name where the
         store cannot be read."""
         with suppress(HardsaveError, OSError):
-            if timeline not in self.short_names and len(timeline) <= short_names.LONGEST:
-                self._forget_names()  # it was made meanwhile
-            return self.short_names.get(timeline, timeline)
+            if timeline not in self.timelines.short_names and len(timeline) <= short_names.LONGEST:
+                self.timelines.forget_names()  # it was made meanwhile
+            return self.timelines.short_names.get(timeline, timeline)
         return timeline
-
-    def _forget_names(self) -> None:
-        for cached in ("_records", "short_names"):
-            self.__dict__.pop(cached, None)
 
     def ref(self, one: shown.Checkpoint) -> str:
         """A checkpoint as it is typed: by its number alone, on a session that has no name of its
@@ -421,12 +273,6 @@ class Session:
         from hardsave.cli.moments import Moments  # few commands list any
 
         return Moments(self.vault, states, with_origin=with_origin)
-
-    @property
-    def _names_that_count(self) -> dict[str, str]:
-        """The short names of the timelines that a command can be about."""
-        is_deleted = {each.name for each in self._records if each.is_deleted}
-        return {name: short for name, short in self.short_names.items() if name not in is_deleted}
 
     @property
     def line_typed(self) -> hardsave.Timeline:
@@ -468,7 +314,7 @@ class Session:
     def _operations_here(self) -> Iterator[hardsave.Operation]:
         """Newest first. Where all that is saved is of this directory, so is what was deleted."""
         here = {each.name for each in self.timelines_here}
-        is_alone = len(here) == len(self.timeline_states)
+        is_alone = len(here) == len(self.timelines.saved)
         for each in self._operations(None):
             if is_alone or each.timeline in here:
                 yield each
@@ -495,7 +341,7 @@ class Session:
     def _callers(self) -> tuple[str, ...]:
         """The timelines of the agent sessions that have called this command, by a tool or through
         an MCP server: agents tell what they start the session."""
-        if len(self.timeline_states) < 2:  # there is no choice
+        if len(self.timelines.saved) < 2:  # there is no choice
             return ()
         from hardsave.agents import events, registry, sessions
 
@@ -555,7 +401,7 @@ class Session:
             hint = self._on_other_timelines(meant) or self._where_it_went(meant)
             if not hint:
                 raise
-            what = f"{str(error).removesuffix(_PERHAPS)}; " if self.timeline_states else ""
+            what = f"{str(error).removesuffix(_PERHAPS)}; " if self.timelines.saved else ""
             raise NotFound(f"{what}{hint}") from error
 
     def _on_its_line(self, ref: str) -> hardsave.Checkpoint:
@@ -580,7 +426,7 @@ class Session:
         """What to say where a timeline was named instead of a checkpoint; else nothing."""
         if not isinstance(meant, refs.Named):
             return ""
-        name = short_names.called(meant.name, self._names_that_count)
+        name = short_names.called(meant.name, self.timelines.names_that_count)
         head = None if name is None else self.vault.timeline(name).head
         if name is None or head is None:
             return ""
@@ -593,7 +439,7 @@ class Session:
     def _where_it_went(self, meant: refs.Ref) -> str:
         """How to bring back what a ref may mean, if it was deleted; else nothing."""
         named = meant.timeline if isinstance(meant, refs.Numbered) else ""
-        is_anywhere = isinstance(meant, refs.Whole) or not self.timeline_states
+        is_anywhere = isinstance(meant, refs.Whole) or not self.timelines.saved
         return self.deleted_hint(None if is_anywhere else named or self.line.name)
 
     def _on_other_timelines(self, meant: refs.Ref) -> str:
@@ -604,10 +450,6 @@ class Session:
         pages = (each.checkpoints(name=meant.name, limit=1) for each in self.vault.timelines())
         found = [f"{self.shown_name(one.timeline)}:{one.seq}" for page in pages for one in page]
         return f"on other timelines it is {', '.join(map(repr, found[:3]))}" if found else ""
-
-
-def _is_safety(one: hardsave.Checkpoint) -> bool:
-    return one.summary is not None and one.summary.phase == SAFETY
 
 
 def _stands_alone(ref: str) -> bool:

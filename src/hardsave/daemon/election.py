@@ -21,7 +21,7 @@ from hardsave.stores.host import processes
 from hardsave.stores.host.identity import host_id
 from hardsave.stores.local import daemon_lock
 from hardsave.stores.local.daemon_lock import DaemonLock
-from hardsave.stores.registry import sqlite_path
+from hardsave.stores.registry import file_path
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 from hardsave.vault.places import files_of
@@ -66,7 +66,7 @@ def address_for(environment: Mapping[str, str], directory: Path, project: Path) 
         if not config.leaves_daemon(environment, project):
             return None
         url = projects.store_url(environment, project)
-        path = sqlite_path(url)
+        path = file_path(url)
     except (Misuse, NotFound):
         return None
     named = environment.get(config.STORE_VARIABLE) or "/"

@@ -37,7 +37,7 @@ from hardsave.defaults import LEFT_RUNNING_SECONDS
 from hardsave.errors import HardsaveError
 from hardsave.stores.host.processes import Process
 from hardsave.stores.local.daemon_lock import DaemonLock
-from hardsave.stores.registry import sqlite_path
+from hardsave.stores.registry import file_path
 
 _REOPEN_SECONDS = 1.0  # before a lost store is opened anew, and twice as long after each failure
 _SEARCH_SECONDS = 0.2  # of the processor, for the search index, whenever it looks around
@@ -180,7 +180,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(task: Task) -> None:
-    store = os.path.realpath(sqlite_path(task.store))
+    store = os.path.realpath(file_path(task.store))
     address = election.address_of(task.store, store, task.workspace, task.socket)
     lifecycle = Lifecycle(has_run=True)
     calls = CallLog(os.path.realpath(task.workspace), task.timeline)
@@ -207,7 +207,7 @@ def _recorder(task: Task, vault: hardsave.Vault, calls: CallLog) -> Recorder:
         task.command,
         missed,
         _conversation(task, calls),
-        files=(sqlite_path(task.store),),
+        files=(file_path(task.store),),
         calls=calls,
     )
 

@@ -19,7 +19,7 @@ from hardsave.daemon.lifecycle import SameFiles
 from hardsave.daemon.processes import Running
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Unavailable
 from hardsave.stores.host.processes import started
-from hardsave.stores.sqlite.open.file_identity import Gone
+from hardsave.stores.on_disk import Gone
 from hardsave.tuples import NamedTuple
 
 QUIET_SECONDS = 0.15  # without a change: a burst has settled

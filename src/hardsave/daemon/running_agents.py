@@ -17,7 +17,7 @@ from hardsave import config
 from hardsave.agents import registry
 from hardsave.agents.spec import AgentSpec, is_called
 from hardsave.stores.host import processes
-from hardsave.stores.registry import sqlite_path
+from hardsave.stores.registry import file_path, is_file
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects
 
@@ -183,9 +183,9 @@ def is_of_another(environment: Mapping[str, str], directory: Path) -> bool:
     """Whether the store that was told is the own one of a project that a directory does not lie in,
     or lies in with a repository of its own: its user would not look there."""
     url = environment.get(config.STORE_VARIABLE, "")
-    if not url.startswith("sqlite:"):
+    if not is_file(url):
         return False
-    known = projects.read(Path(sqlite_path(url)).parent)
+    known = projects.read(Path(file_path(url)).parent)
     if known is None:
         return False
     root = config.project_root(directory)

@@ -322,10 +322,10 @@ def _is_unanswered(agent: AgentSpec, event: Event) -> bool:
 
 def has_store(environment: Mapping[str, str], project: Path) -> bool:
     """Whether anything was ever saved where the hooks of a project save."""
-    from hardsave.stores.registry import sqlite_path  # for the end of a session alone
+    from hardsave.stores.registry import file_path  # for the end of a session alone
     from hardsave.vault import projects
 
-    return projects.is_there(Path(sqlite_path(projects.store_url(environment, project))))
+    return projects.is_there(Path(file_path(projects.store_url(environment, project))))
 
 
 def _notes(place: Path, timeline: str) -> list[spool.Note]:

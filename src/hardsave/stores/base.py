@@ -20,7 +20,8 @@ Raised
     `ObjectsGone`  (a Conflict) an object that the batch points at is not stored any more
     `CheckpointGone` (a Conflict) a checkpoint that it relies on was dropped
     `LeaseLost`    (a Conflict) a task is not at the epoch that it names; see `stores.ledger`
-    `WorkspaceTaken` (a Conflict) a workspace is not at the epoch that it names
+    `WorkspaceTaken` (a Conflict) a workspace is not at the epoch that it names; see
+                   `stores.workspaces`
     `Unavailable`  the store cannot be used now. Whether the batch was written is *unknown*
                    to the caller, who repeats it or gives up
     `Corrupt`      stored bytes are damaged
@@ -36,13 +37,6 @@ Hidden and dropped
     does, and it can be shown again. One that was dropped is gone for good and leaves a
     tombstone, so that its children can tell it from one that was lost.
 
-Workspaces
-    A checkpoint names the workspace that its files are of by an id. The row of that id has a host,
-    a path and an epoch; a host has one workspace at a path. A batch names the epoch that a
-    workspace must be at, and what it becomes; a capture names it as it was when the capture began.
-    To take it over raises the epoch, so captures that have begun elsewhere are refused. Several
-    without a host, which come with imports, may have the same path.
-
 Objects
     Storing an object that is there already changes nothing. An object is never stored
     before those it refers to: they come earlier in the same batch, or `requires` names them.
@@ -51,13 +45,12 @@ Objects
     to it. What is stored ahead of its checkpoint is protected by a pin.
 """
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-from hardsave.errors import Conflict, WorkspaceTaken
+from hardsave.errors import Conflict
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import (
     CheckpointRecord,
@@ -68,11 +61,11 @@ from hardsave.objects.records import (
     Note,
     TimelineRecord,
     Tombstone,
-    WorkspaceRecord,
     filled,
 )
 from hardsave.record import Record
 from hardsave.stores.ledger import NO_WORK, LedgerStore, Work
+from hardsave.stores.workspaces import WorkspaceMove, WorkspaceStore
 from hardsave.tuples import NamedTuple
 
 Durability = Literal["power", "process"]
@@ -95,18 +88,6 @@ class Move(NamedTuple):
 
     expect: TimelineRecord | None
     become: TimelineRecord
-
-
-NO_HOST = ""
-"""Of a workspace that no host has: it came with an import."""
-
-
-class WorkspaceMove(NamedTuple):
-    """A workspace goes from epoch `expect` (None: there is none of this id) to `become`; its host
-    has no other one at that path. One that becomes what it is is not written."""
-
-    expect: int | None
-    become: WorkspaceRecord
 
 
 class Changes(NamedTuple):
@@ -143,8 +124,8 @@ class Batch(NamedTuple):
     `event` is the checkpoint saved, or the entry of log or ledger for what was done; its id is
     the id of the batch. `move` holds if head and last number of its timeline are as expected.
     `labels` take the place of those that these checkpoints had. `notes` are added to these
-    checkpoints; one that has the key of an earlier one takes its place. Both may speak of
-    checkpoints that the batch adds; what names none is left out.
+    checkpoints; one that has the key of an earlier one takes its place, and removes it if its data
+    are empty. Both may speak of checkpoints that the batch adds; what names none is left out.
     """
 
     user: str | None
@@ -271,7 +252,7 @@ class Turn(Protocol):
 MAX_NOTE = 1_000
 
 
-class Store(LedgerStore, Protocol):
+class Store(LedgerStore, WorkspaceStore, Protocol):
     """See the module's docstring for what every method promises. What only a store in files of
     this host can do is in `stores.on_disk`."""
 
@@ -386,19 +367,6 @@ class Store(LedgerStore, Protocol):
         """Checkpoints with files of a workspace, the newest commit first, those before commit
         `before`; with hidden ones or without."""
 
-    def workspace(self, user: str | None, id: bytes) -> WorkspaceRecord | None:
-        """One workspace by its id."""
-
-    def workspace_at(self, user: str | None, host: str, path: bytes) -> WorkspaceRecord | None:
-        """The workspace that a host has at a path; of several without a host the one with the
-        lowest id."""
-
-    def workspaces(
-        self, user: str | None, after: tuple[str, bytes, bytes], limit: int
-    ) -> list[WorkspaceRecord]:
-        """Workspaces by host, path and id, in the order of their bytes; those after these three.
-        The first come after `("", b"", b"")`."""
-
     def tombstone(self, user: str | None, id: Id) -> Tombstone | None:
         """What is left of a checkpoint that was dropped."""
 
@@ -489,38 +457,6 @@ class Store(LedgerStore, Protocol):
 
     def close(self) -> None:
         """Release everything. A second call does nothing; any other call is `Misuse`."""
-
-
-def check_workspace(
-    move: WorkspaceMove, standing: WorkspaceRecord | None, there: WorkspaceRecord | None
-) -> None:
-    """Raise what keeps a workspace from becoming what a move says: `standing` has its id, `there`
-    its host and path."""
-    become = move.become
-    if (None if standing is None else standing.epoch) != move.expect:
-        raise WorkspaceTaken(taken_message(become, standing))
-    if become.host != NO_HOST and there is not None and there.id != become.id:
-        raise WorkspaceTaken(taken_message(become, there))
-
-
-def taken_message(wanted: WorkspaceRecord, standing: WorkspaceRecord | None) -> str:
-    """What to say when a workspace is not at the epoch that a batch expects, or not alone."""
-    shown = repr(os.fsdecode(wanted.path))
-    if standing is None:
-        return f"the workspace {shown} was forgotten meanwhile: capture it again"
-    if standing.id != wanted.id:
-        return f"another workspace is at {shown} by now: capture it again"
-    if (standing.host, standing.path) == (wanted.host, wanted.path):
-        return (
-            f"the workspace {shown} was taken over since this capture began (epoch "
-            f"{standing.epoch}): look what is there, then capture it again"
-        )
-    place = repr(os.fsdecode(standing.path))
-    owner = f"host {standing.host}" if standing.host else "no host"
-    return (
-        f"the workspace {shown} was taken over since this capture began: it is {place} of {owner} "
-        "now; go on there, or save this directory anew as a workspace of its own"
-    )
 
 
 NESTED = (

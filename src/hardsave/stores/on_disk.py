@@ -7,13 +7,19 @@ nothing to sync. Callers ask here, so that such a store need not pretend.
 from collections.abc import Callable, Collection
 from typing import Protocol, runtime_checkable
 
+from hardsave.errors import Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.stores.base import Report, Store
 
 
+class Gone(Unavailable):
+    """A file that is open is not where it belongs. A process that opens the store again finds
+    another, or what there is to make one from."""
+
+
 @runtime_checkable
 class OnDisk(Protocol):
-    """Files of this host. Whatever else belongs to the store lies beside its main file, under
+    """Files of this host. All else that belongs to the store lies beside its main file, under
     names that begin with that file's and a dash."""
 
     @property
@@ -28,8 +34,8 @@ class OnDisk(Protocol):
         tells what an object refers to."""
 
     def sync(self) -> None:
-        """Every commit that has returned survives a power loss from now on, whatever durability the
-        store was opened with: before something is destroyed whose only copy they hold."""
+        """Every commit that has returned survives a power loss from now on, also if the store was
+        opened with less: before something is destroyed whose only copy they hold."""
 
     def repair(self) -> Report:
         """Save what can be read, set the rest aside, and go on. No other process has it open."""

@@ -44,15 +44,21 @@ def open_store(
 
 def repair_store(url: Any) -> Report:
     """Save what can be read of the store at `url`, which may be too damaged to be opened."""
-    if not isinstance(url, str) or not url.startswith("sqlite:"):
+    if not isinstance(url, str) or not is_file(url):
         raise Misuse(f"{url!r} is no file that could be repaired; write sqlite:///path")
     from hardsave.stores.sqlite.salvage.repair import repair  # apsw is loaded only where it is used
 
-    return repair(sqlite_path(url))
+    return repair(file_path(url))
 
 
-def sqlite_path(url: str) -> str:
-    """The path in an sqlite URL: three slashes for a relative one, four for an absolute one."""
+def is_file(url: str) -> bool:
+    """Whether a URL names a store that is a file, be it that it names none rightly."""
+    return url.startswith("sqlite:")
+
+
+def file_path(url: str) -> str:
+    """The path of a store's main file: three slashes for a relative one, four for an absolute one.
+    `Misuse` if the URL names no file."""
     path = url.removeprefix("sqlite:///")
     if path == url or not path or "\x00" in path:
         raise Misuse(f"{url!r} names no file; write sqlite:///path (three slashes)")
@@ -64,5 +70,5 @@ def _sqlite(
 ) -> Store:
     from hardsave.stores.sqlite import SqliteStore  # apsw is loaded only where it is used
 
-    path = sqlite_path(url)
+    path = file_path(url)
     return SqliteStore(path, durability=durability, compress=compress, read_only=read_only)

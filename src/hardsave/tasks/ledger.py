@@ -123,7 +123,7 @@ class Tasks(threads.Shared):
         after: str | None = None,
     ) -> Page[Task]:
         """A page of tasks, in the order they were added, or the newest first. `after` is the `next`
-        of the page before, whatever has become of its tasks."""
+        of the page before, also if the tasks of that page are gone by now."""
         if state is not None and state not in states.STATES:
             raise Misuse(f"a state is one of {', '.join(states.STATES)}, not {state!r}")
         if limit < 1:

@@ -134,6 +134,24 @@ class Attaching:
         store.put_notes(None, id, [Note(FIRST.key, b"late"), SECOND], replace=False)
         assert _notes(store, id) == [FIRST, SECOND]
 
+    def test_a_note_without_data_removes_the_one_that_is_there(self, store: Store) -> None:
+        one = Line(store).save()
+        store.put_notes(None, one.id, [FIRST, SECOND])
+        store.put_notes(None, one.id, [Note(FIRST.key, b""), Note("of nothing", b"")])
+        assert _notes(store, one.id) == [SECOND]
+        batch = Batch(None, an_entry("purge"), notes={one.id: [Note(SECOND.key, b"")]})
+        store.commit(batch)
+        assert store.notes(None, [one.id]) == {}
+
+    def test_many_checkpoints_are_asked_about_at_once(self, store: Store) -> None:
+        line = Line(store)
+        ids = [_labelled(line, LOOP).id for _ in range(3)]
+        store.put_notes(None, ids[2], [FIRST])
+        many = [an_id(f"of nothing {at}") for at in range(1_200)]
+        asked = [ids[0], *many, *ids[1:]]
+        assert store.labels(None, asked) == dict.fromkeys(ids, LOOP)
+        assert store.notes(None, asked) == {ids[2]: [FIRST]}
+
     def test_to_put_notes_again_changes_nothing(self, store: Store) -> None:
         id = Line(store).save().id
         for _ in range(2):

@@ -218,7 +218,7 @@ class Processes:
         Line(store, "another").save()
         line = Line(store, "lost", writer="later")
         line.standing = store.timeline(None, "lost")
-        line.save()  # whoever repeats it now repeats what lies behind the head
+        line.save()  # a caller that repeats it now repeats what lies behind the head
         before = trace(store)
         assert store.commit(lost) == before.checkpoints[-1].number
         assert trace(store) == before

@@ -3,7 +3,7 @@
     python -m hardsave.testing.worker FILE CLASS
 
 One JSON object a line: `{"do": "save", …}` comes in, its answer goes out. The file is imported as
-it is, so that whatever store its class opens is opened here, too.
+it is, so that the store that its class opens is opened here, too.
 """
 
 import importlib.util

@@ -6,7 +6,8 @@ import pytest
 
 from hardsave.errors import Conflict, WorkspaceTaken
 from hardsave.objects.records import CheckpointRecord, WorkspaceRecord
-from hardsave.stores.base import NO_HOST, Batch, Changes, Store, WorkspaceMove
+from hardsave.stores.base import Batch, Changes, Store
+from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
 from hardsave.testing.batches import Line, an_entry, an_object, but, operate
 
 FIRST = ("", b"", b"")
@@ -81,7 +82,7 @@ class Workspaces:
         begun = capture(line, WorkspaceMove(0, HERE))
         taken = HERE._replace(host="host-b", epoch=1)
         note(store, "takeover", WorkspaceMove(0, taken))
-        with pytest.raises(WorkspaceTaken, match=r"taken over since this capture began.*host-b"):
+        with pytest.raises(WorkspaceTaken, match=r"taken over before.*host-b now"):
             store.commit(begun)
         assert store.checkpoint(None, begun.event.id) is None
         assert store.missing(None, begun.objects) == set(begun.objects)

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from hardsave.defaults import MAX_DESCRIPTION, MAX_NAME, MAX_NOTE_KEY
+from hardsave.defaults import MAX_DESCRIPTION, MAX_LABEL_VALUE, MAX_NAME, MAX_NOTE_KEY
 from hardsave.errors import Misuse
 
 KINDS = ("automatic", "manual", "feature", "session")
@@ -88,10 +88,12 @@ def check_note(key: str) -> str:
     return key
 
 
-def check_label_value(value: str, limit: int) -> str:
+def check_label_value(value: str) -> str:
     _check_text(value, "a label")
-    if len(value) > limit:
-        raise Misuse(f"a label has at most {limit} characters, not {len(value)}; take a digest")
+    if len(value) > MAX_LABEL_VALUE:
+        raise Misuse(
+            f"a label has at most {MAX_LABEL_VALUE} characters, not {len(value)}; take a digest"
+        )
     return value
 
 

@@ -6,14 +6,22 @@ time of the export are not written: they would differ from store to store. Nor a
 are the ledger's, and work that two ledgers know would be done twice.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from hardsave.defaults import MAX_METADATA_BYTES
+from hardsave.defaults import MAX_LABELS, MAX_METADATA_BYTES, MAX_NOTE_BYTES
 from hardsave.errors import Corrupt, Misuse
 from hardsave.objects.codec import Codec
 from hardsave.objects.frames import Section
 from hardsave.objects.hashing import HASH_BYTES
-from hardsave.objects.records import ID_BYTES, CheckpointRecord, TimelineRecord, Tombstone
+from hardsave.objects.records import (
+    ID_BYTES,
+    CheckpointRecord,
+    Labels,
+    Note,
+    TimelineRecord,
+    Tombstone,
+)
 from hardsave.objects.sound import Sound
 from hardsave.objects.types import Types
 from hardsave.timeline import names, step_summary
@@ -28,6 +36,7 @@ _TIMES = range(-62_104_060_800_000_000, 253_370_764_800_000_000)
 
 _OWN = CheckpointRecord._fields.index("task")  # from there on most is about one store alone
 _SUMMARY_FIELDS = _OWN + 1  # of a checkpoint's record, which has its summary before the last
+_ATTACHED_FIELDS = _SUMMARY_FIELDS + 2  # of one that has labels or notes, before the last as well
 _NO_FILES = (None, None)
 
 _codec = Codec(Types())
@@ -40,6 +49,8 @@ class Past(NamedTuple):
     record: CheckpointRecord | Tombstone
     is_hidden: bool = False  # deleted where it came from, and still the history of a fork
     path: bytes | None = None  # where its workspace was, if it has files
+    labels: Labels = ()
+    notes: tuple[Note, ...] = ()
 
 
 def longest(max_value_bytes: int) -> dict[Section, int]:
@@ -47,7 +58,7 @@ def longest(max_value_bytes: int) -> dict[Section, int]:
     return {
         Section.OBJECTS: max_value_bytes + RECORD_BYTES,
         Section.TIMELINES: RECORD_BYTES,
-        Section.HISTORY: RECORD_BYTES,
+        Section.HISTORY: max_value_bytes + RECORD_BYTES,  # with its notes
     }
 
 
@@ -81,6 +92,13 @@ def from_past(past: Past) -> bytes:
     return _codec.encode([*about, where, past.record.summary, past.is_hidden])
 
 
+def with_attached(data: bytes, labels: Labels, notes: Sequence[Note]) -> bytes:
+    """The record of a checkpoint, as `from_past` makes it, with labels and notes."""
+    *about, is_hidden = _codec.decode(data)
+    beside = [[list(each) for each in labels], [list(each) for each in notes]]
+    return _codec.encode([*about, *beside, is_hidden])
+
+
 def to_past(data: bytes) -> Past:
     """`Corrupt` if it is not what `from_past` makes, or made before checkpoints had files, or
     summaries."""
@@ -88,6 +106,7 @@ def to_past(data: bytes) -> Past:
     if len(fields) == len(Tombstone._fields):
         _check_place(*fields)
         return Past(Tombstone(*fields))
+    beside = _attached(fields.pop(-3), fields.pop(-2)) if len(fields) == _ATTACHED_FIELDS else ()
     if len(fields) not in (_SUMMARY_FIELDS, _OWN, _OWN - len(_NO_FILES)):
         raise Corrupt("a checkpoint's record is malformed")
     *about, is_hidden = fields
@@ -104,7 +123,31 @@ def to_past(data: bytes) -> Past:
     record = CheckpointRecord(0, *about)
     if summary is not None:
         record = record._replace(summary=summary)
-    return Past(record, is_hidden, path)
+    return Past(record, is_hidden, path, *beside)
+
+
+def _attached(labels: Any, notes: Any) -> tuple[Labels, tuple[Note, ...]]:
+    """Labels and notes of a record, checked."""
+    for pairs, limit in ((labels, MAX_LABELS), (notes, None)):
+        if type(pairs) is not list or not all(_is_pair(each) for each in pairs):
+            raise Corrupt("a checkpoint's labels or notes are malformed")
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) != len(keys) or (limit is not None and len(keys) > limit):
+            raise Corrupt("a checkpoint's labels or notes are too many, or come twice")
+    for key, value in labels:
+        _check(names.check_label, key)
+        _check(names.check_label_value, value)
+    for key, data in notes:
+        _check(names.check_note, key)
+        if type(data) is not bytes or not 0 < len(data) <= MAX_NOTE_BYTES:
+            raise Corrupt("a checkpoint's note is malformed or too long")
+        _sound.value(data)
+    found = tuple(Note(key, data) for key, data in notes)
+    return tuple(sorted((key, value) for key, value in labels)), found
+
+
+def _is_pair(each: Any) -> bool:
+    return type(each) is list and len(each) == 2 and type(each[0]) is str
 
 
 def _check_summary(summary: Any) -> None:

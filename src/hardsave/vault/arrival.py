@@ -11,8 +11,8 @@ Which timeline is which
     `placing` decides whether it fits.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, overload
 
 from hardsave.errors import Corrupt
 from hardsave.objects.records import (
@@ -23,15 +23,20 @@ from hardsave.objects.records import (
     Tombstone,
     WorkspaceRecord,
 )
-from hardsave.stores.base import NO_HOST, Batch, Changes, Move, Query, WorkspaceMove
+from hardsave.stores.base import Batch, Changes, Move, Query
+from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import archive, operations, placing
+from hardsave.vault.archive import Past
 from hardsave.vault.context import Context
 from hardsave.vault.placing import Arriving, Here, Relation
 from hardsave.vault.scratch import Scratch
 
 _PAGE = 500
+_DATA = "SELECT data FROM past WHERE id = ?"
+
+Attached = TypeVar("Attached")
 
 
 class Brought(NamedTuple):
@@ -120,6 +125,8 @@ class Plan:
                 latest=self._latest,
             ),
             workspaces=self._workspaces(),
+            labels=_Beside(self._scratch, lambda past: past.labels),
+            notes=_Beside(self._scratch, lambda past: past.notes),
         )
 
     def _workspaces(self) -> list[WorkspaceMove]:
@@ -324,6 +331,25 @@ class Plan:
         """Whether a timeline has this name, here or in the file."""
         in_file = "SELECT 1 FROM lines WHERE name = ?"
         return self._is_taken(name) or self._scratch.row(in_file, name) is not None
+
+
+class _Beside(Mapping[Id, Attached]):
+    """What belongs to the new checkpoints, read from the scratch when it is written."""
+
+    def __init__(self, scratch: Scratch, which: Callable[[Past], Attached]) -> None:
+        self._scratch = scratch
+        self._which = which
+        self._count = int(scratch.one("SELECT count(*) FROM news WHERE alive AND beside"))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Id]:
+        sql = "SELECT id FROM news WHERE alive AND beside ORDER BY place"
+        return (id for (id,) in self._scratch.rows(sql))
+
+    def __getitem__(self, id: Id) -> Attached:
+        return self._which(archive.to_past(self._scratch.one(_DATA, id)))
 
 
 class _Checkpoints(Sequence[CheckpointRecord]):

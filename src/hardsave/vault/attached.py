@@ -4,12 +4,12 @@ A label is a text under a key, given with the save, and checkpoints are found by
 under a key, put with the checkpoint or later, replaced by its key, and gone with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from hardsave.defaults import MAX_LABEL_VALUE, MAX_LABELS, MAX_NOTE_BYTES
+from hardsave.defaults import MAX_LABELS, MAX_NAME, MAX_NOTE_BYTES
 from hardsave.errors import Misuse
-from hardsave.objects.records import Labels, Note
+from hardsave.objects.records import Id, Labels, Note
 from hardsave.page import Page, cursor_of
 from hardsave.timeline import names
 from hardsave.tuples import NamedTuple
@@ -44,7 +44,7 @@ def labels_of(context: Context, given: Mapping[str, str] | None) -> Labels:
         raise Misuse(f"a checkpoint has at most {MAX_LABELS} labels, not {len(given)}")
     for key, value in given.items():
         names.check_label(key)
-        names.check_label_value(value, MAX_LABEL_VALUE)
+        names.check_label_value(value)
     redacted = context.objects.redacted
     return tuple(sorted((key, redacted(value)) for key, value in given.items()))
 
@@ -70,6 +70,28 @@ def put_notes(context: Context, ref: Ref, given: Mapping[str, Any], *, replace: 
     record = context.find(ref)
     if notes:
         context.store.put_notes(context.user, record.id, notes, replace=replace)
+
+
+def without_text(
+    context: Context,
+    ids: Collection[Id],
+    text: Callable[[str], str],
+    value: Callable[[bytes], bytes],
+) -> tuple[dict[Id, Labels], dict[Id, list[Note]]]:
+    """What has to be written for these checkpoints to have no labels and notes with a text; `text`
+    and `value` take it out of texts and of encoded values."""
+    labels, notes = {}, {}
+    for id, held in context.store.labels(context.user, ids).items():
+        clean = tuple(sorted({text(key)[:MAX_NAME]: text(each) for key, each in held}.items()))
+        if clean != held:
+            labels[id] = clean
+    for id, put in context.store.notes(context.user, ids).items():
+        changed = [Note(text(key), value(data)) for key, data in put]
+        if changed != put:
+            pairs = [pair for pair in zip(put, changed, strict=True) if pair[0] != pair[1]]
+            gone = [Note(old.key, b"") for old, new in pairs if old.key != new.key]
+            notes[id] = gone + [new for _, new in pairs]
+    return labels, notes
 
 
 def labelled(

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from hardsave.errors import Conflict, Misuse
+from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Place
@@ -67,7 +68,17 @@ class Held:
                 "the files that were captured are not stored any more: they have waited for their "
                 "save too long; capture them again"
             )
-        return taken
+        return taken._replace(where=self._where(taken.where))
+
+    def _where(self, where: WorkspaceMove) -> WorkspaceMove:
+        """A workspace that was new when it was captured may be known by now, by a capture after
+        this one that was committed before it. It is the same as long as no host took it over."""
+        context = self._captured._context
+        if where.expect is None:
+            standing = context.store.workspace(context.user, where.become.id)
+            if standing == where.become:
+                return where._replace(expect=standing.epoch)
+        return where
 
     def done(self) -> None:
         self._captured.close()

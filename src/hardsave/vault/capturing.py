@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash, digest
-from hardsave.stores.base import WorkspaceMove
+from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.tuples import NamedTuple
 from hardsave.vault import local_data
 from hardsave.vault.context import Context

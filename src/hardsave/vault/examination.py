@@ -37,6 +37,7 @@ TABLES = """
         depth   INTEGER NOT NULL,   -- how many ancestors it has
         alive   INTEGER NOT NULL,   -- a checkpoint, no tombstone
         hidden  INTEGER NOT NULL,
+        beside  INTEGER NOT NULL,   -- it has labels or notes
         data    BLOB NOT NULL,      -- the record
         root    BLOB,
         snapshot BLOB,
@@ -108,7 +109,7 @@ class Examination:
         self._scratch.do("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", *line)
 
     def _past(self, data: bytes) -> None:
-        record, is_hidden, path = archive.to_past(data)
+        record, is_hidden, path, labels, notes = archive.to_past(data)
         last_seq = self._scratch.one("SELECT last_seq FROM lines WHERE name = ?", record.timeline)
         if last_seq is None or record.seq > last_seq:
             raise Corrupt(f"number {record.seq} of timeline {record.timeline!r} is not one of its")
@@ -121,10 +122,10 @@ class Examination:
         roots = self._roots(record) if isinstance(record, CheckpointRecord) else (None, None)
         added = self._scratch.do(
             "INSERT OR IGNORE INTO past "
-            "(id, line, seq, parent, depth, alive, hidden, data, root, snapshot) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "(id, line, seq, parent, depth, alive, hidden, beside, data, root, snapshot) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(record.id, record.timeline, record.seq, record.parent, depth),
-            *(is_alive, is_hidden, data, *roots),
+            *(is_alive, is_hidden, bool(labels or notes), data, *roots),
         )
         if path is not None and isinstance(record, CheckpointRecord):
             self._scratch.do("INSERT OR IGNORE INTO places VALUES (?, ?)", record.workspace, path)

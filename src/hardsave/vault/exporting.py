@@ -6,6 +6,7 @@ nothing. Where none can be had, because the disk is full, they may: then it says
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 
 from hardsave.errors import Conflict, Corrupt, Unavailable
 from hardsave.logs import log
@@ -14,41 +15,56 @@ from hardsave.objects.frames import Counts, FrameWriter, Section, Totals
 from hardsave.objects.hashing import Hash
 from hardsave.progress import Total, meter
 from hardsave.timeline.refs import to_text
-from hardsave.vault import archive, selection
+from hardsave.vault import archive, selection, written
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.scratch import Scratch
 from hardsave.vault.selection import Piece, Selection
+from hardsave.vault.written import Written
 
-_TABLES = """
-    CREATE TABLE written (address BLOB PRIMARY KEY) WITHOUT ROWID;
-"""
 _MOST_AHEAD = 16  # objects read at once: each may bring a pack of 256 KiB along
 _AHEAD_BYTES = 4 * 1024 * 1024
-_IN_MIND = 10_000
+_TOGETHER = 100  # checkpoints whose notes are read at once
 
 
 def write(
     context: Context, timelines: Iterable[str] | None, to: Callable[[bytes], None]
 ) -> tuple[Counts, Totals]:
     """Write an export of some timelines, or of all; what is in it."""
-    with Scratch(selection.TABLES + _TABLES) as scratch, _held(context) as keep:
+    with Scratch(selection.TABLES + written.TABLES) as scratch, _held(context) as keep:
         chosen = Selection(context, scratch)
         counts = chosen.choose(timelines)
         frames = FrameWriter(to, counts)
         walk = Walk(context, scratch)
         # How much some of the timelines lead to is not known before they were all walked.
-        written = meter("exporting", "objects", context.volume if timelines is None else Total)
-        for piece in chosen.past():
-            for data in walk.objects(piece):
-                keep()
-                frames.add(Section.OBJECTS, data)
-                written.add(1, len(data))
+        done = meter("exporting", "objects", context.volume if timelines is None else Total)
+        for data in walk.objects(chosen.past()):
+            keep()
+            frames.add(Section.OBJECTS, data)
+            done.add(1, len(data))
         for line in chosen.timelines():
             frames.add(Section.TIMELINES, archive.from_timeline(line))
-        for piece in chosen.past():
-            frames.add(Section.HISTORY, piece.data)
+        for data in _history(context, chosen.past()):
+            frames.add(Section.HISTORY, data)
         return counts, frames.finish()
+
+
+def _history(context: Context, pieces: Iterable[Piece]) -> Iterator[bytes]:
+    """The records of checkpoints and tombstones, with labels and notes of those that have any."""
+    for some in _several(pieces):
+        ids = [piece.id for piece in some]
+        labels = context.store.labels(context.user, ids)
+        notes = context.store.notes(context.user, ids)
+        for id, data, *_ in some:
+            has_some = id in labels or id in notes
+            beside = (labels.get(id, ()), notes.get(id, ()))
+            yield archive.with_attached(data, *beside) if has_some else data
+
+
+def _several(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    every = iter(pieces)
+    while some := list(islice(every, _TOGETHER)):
+        yield some
 
 
 @contextlib.contextmanager
@@ -76,14 +92,21 @@ class Walk:
 
     def __init__(self, context: Context, scratch: Scratch) -> None:
         self._context = context
-        self._scratch = scratch
-        self._recent: set[Hash] = set()  # written, and not in the scratch yet
+        self._written = Written(scratch)
         self._ahead: dict[Hash, bytes] = {}
         self._ahead_bytes = 0
         self._many = 2  # to read ahead: more while they are small
 
-    def objects(self, piece: Piece) -> Iterator[bytes]:
-        """What is new in a checkpoint's state and files."""
+    def objects(self, pieces: Iterator[Piece]) -> Iterator[bytes]:
+        """What is new in the states and files of checkpoints, one after the other."""
+        while group := list(islice(pieces, self._many)):
+            roots = dict.fromkeys(root for piece in group for root in piece.roots)
+            with contextlib.suppress(Corrupt):  # it is met again where its checkpoint is known
+                self._read_ahead(self._new(roots))
+            for piece in group:
+                yield from self._of(piece)
+
+    def _of(self, piece: Piece) -> Iterator[bytes]:
         try:
             for root in piece.roots:
                 yield from self._below(root)
@@ -102,11 +125,11 @@ class Walk:
             if not todo:
                 address, data, _ = stack.pop()
                 yield data
-                self._mark(address)
+                self._written.add(address)
                 todo = stack[-1][2] if stack else []
                 continue
             address = todo.pop()
-            if self._new([address]):
+            if address not in self._written:
                 data, todo = self._opened(address)
                 stack.append((address, data, todo))
 
@@ -135,13 +158,4 @@ class Walk:
         self._many = min(2 * self._many, _MOST_AHEAD) if size < _AHEAD_BYTES // 4 else 2
 
     def _new(self, addresses: Iterable[Hash]) -> list[Hash]:
-        left = [address for address in addresses if address not in self._recent]
-        sql = "SELECT 1 FROM written WHERE address = ?"
-        return [address for address in left if self._scratch.row(sql, address) is None]
-
-    def _mark(self, address: Hash) -> None:
-        self._recent.add(address)
-        if len(self._recent) >= _IN_MIND:
-            rows = [(each,) for each in sorted(self._recent)]
-            self._scratch.many("INSERT INTO written VALUES (?)", rows)
-            self._recent.clear()
+        return [address for address in addresses if address not in self._written]

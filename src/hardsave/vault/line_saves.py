@@ -186,7 +186,7 @@ class TimelineSaves:
         labels: Mapping[str, str] | None,
         notes: Mapping[str, Any] | None,
     ) -> SaveRequest:
-        if (step, labels, notes) == (None, None, None) and title == "" and parent == "@":
+        if step is None and labels is None and notes is None and (title, parent) == ("", "@"):
             return SaveRequest(what, form, state, expect)
         from hardsave.vault import attached, save_request  # most saves say no more
 

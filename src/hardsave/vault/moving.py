@@ -80,16 +80,12 @@ def gone_projects(environment: Mapping[str, str]) -> list[str]:
 
 
 def _rename(there: Path, folder: Path) -> None:
-    from hardsave.stores.sqlite.open.presence import Presence
+    from hardsave.stores import store_files
 
-    presence = Presence(str(there / config.STORE_FILE) + "-open")
-    try:
-        presence.seize("moved")
+    with store_files.alone_with(str(there / config.STORE_FILE), "moved"):
         if folder.exists():  # without a store: of one that was to begin anew
             os.rename(folder, f"{folder}.{os.urandom(4).hex()}")
         os.rename(there, folder)
-    finally:
-        presence.close()
 
 
 def _renamed_in_forks(own: Path, old: str, new: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from hardsave.vault.vault import Vault
 
 if TYPE_CHECKING:
     from hardsave.config import Saving
+    from hardsave.vault.projects import Moves
 
 
 def open_vault(
@@ -46,34 +47,36 @@ def open_vault(
     there is read either way. `strict=True` lets saves raise that an agent loop makes by itself and
     that fail: by default they are logged, counted and told as the event `save_failed`, and the
     agent goes on. A save that a program asks for raises in any case. None: as the settings say.
-    `read_only=True` makes, writes and locks no file: a store that is not there is `NotFound`, every
-    write is `Unavailable`. What others commit meanwhile is seen, once they pause for a moment.
+    `read_only=True` makes and writes no file: a store that is not there is `NotFound`, every write
+    is `Unavailable`. What other processes commit meanwhile is seen.
     """
     names.check_user(user)
     check_cap(max_value_bytes)
     redaction = redaction_of(redact)
     directory = _directory()
     settings = _Settings(directory, compress, strict)
+    store, moves = _store(url, os.curdir, durability, settings.compress, read_only=read_only)
     return Vault(
-        _store(url, os.curdir, durability, settings.compress, read_only=read_only),
+        store,
         user=user,
         max_value_bytes=max_value_bytes,
         redact=redaction or False,
         directory=directory,
         included=_included,
         is_strict=settings.strict,
+        moves=moves,
     )
 
 
-def open_project(directory: str, url: str | None = None) -> Vault:
+def open_project(directory: str, url: str | None = None, *, moves: "Moves" = ()) -> Vault:
     """Open the store at `url`, or the own one of the project that a directory is in, with that
-    project's settings: for programs that name their project, and may be started anywhere."""
+    project's settings: for programs that name their project, and may be started anywhere. `moves`
+    are those that the caller has just made."""
     settings = _Settings(directory, None, None)
+    store, known = _store(url, directory, "power", settings.compress)
+    moves = (*known, *moves)
     return Vault(
-        _store(url, directory, "power", settings.compress),
-        directory=directory,
-        included=_included,
-        is_strict=settings.strict,
+        store, directory=directory, included=_included, is_strict=settings.strict, moves=moves
     )
 
 
@@ -119,7 +122,7 @@ def repair_store(url: str | None = None) -> Report:
 
     url = _own_url() if url is None else url
     found = registry.repair_store(url)
-    more = set_aside_damaged(os.path.realpath(registry.sqlite_path(url)))
+    more = set_aside_damaged(os.path.realpath(registry.file_path(url)))
     return found.replace(faults=(*found.faults, *more)) if more else found
 
 
@@ -130,7 +133,8 @@ def _store(
     compress: Callable[[], bool],
     *,
     read_only: bool = False,
-) -> Store:
+) -> "tuple[Store, Moves]":
+    """A store, and how the project was moved whose own it is."""
     open_store = partial(
         registry.open_store, durability=durability, compress=compress, read_only=read_only
     )
@@ -138,7 +142,7 @@ def _store(
         store = open_store(url)
         if not read_only:
             _keep_out_of_git(url)
-        return store
+        return store, ()
     from pathlib import Path  # only a caller that names no store needs to know where it is
 
     from hardsave.vault import projects
@@ -146,20 +150,20 @@ def _store(
     url, own = projects.own_store(os.environ, Path(directory).absolute())
     store = open_store(url)
     if read_only:
-        return store
+        return store, ()
     if own is None:
         _keep_out_of_git(url)
-    else:
-        projects.remember(own)
-    return store
+        return store, ()
+    projects.remember(own)
+    return store, own.moves
 
 
 def _keep_out_of_git(url: str) -> None:
     """Have git ignore a store that was named, if it lies in a work tree. A project's own lies
     outside of it, and is not looked for: a home directory may be a repository, too."""
-    if not url.startswith("sqlite:"):
+    if not registry.is_file(url):
         return
-    path = os.path.realpath(registry.sqlite_path(url))
+    path = os.path.realpath(registry.file_path(url))
     if _is_in_work_tree(os.path.dirname(path)):
         from pathlib import Path
 

@@ -18,8 +18,9 @@ from hardsave.errors import Misuse, WorkspaceTaken
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import ID_BYTES, WorkspaceRecord
 from hardsave.stores import on_disk
-from hardsave.stores.base import NO_HOST, Store, WorkspaceMove, taken_message
+from hardsave.stores.base import Store
 from hardsave.stores.host.identity import host_id
+from hardsave.stores.workspaces import NO_HOST, WorkspaceMove, taken_message
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import encoded
 
@@ -222,7 +223,9 @@ class Places:
         if not main.startswith(inside):
             return ()
         name = main[len(inside) :]
-        return (name + b"\0", name + b"-", name + b".damaged-")
+        from hardsave.stores import store_files  # few stores lie in a workspace
+
+        return store_files.beginnings(name)
 
 
 def taken_by(record: WorkspaceRecord, host: str, path: bytes) -> WorkspaceRecord:

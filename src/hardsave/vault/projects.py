@@ -17,7 +17,7 @@ import fcntl
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,11 +43,16 @@ class Project(NamedTuple):
     formerly: tuple[str, ...] = ()  # where it was before it was moved, oldest first
 
 
+Moves = Sequence[tuple[str, str]]
+"""From where to where a project was moved, each time."""
+
+
 class OwnFolder(NamedTuple):
     """Where a project's own store lies, or would, and what is to be noted beside it."""
 
     folder: Path
     project: Project | None  # None: what is noted there is still right
+    moves: Moves = ()
 
     @property
     def url(self) -> str:
@@ -79,7 +84,8 @@ def own_store(environment: Mapping[str, str], directory: Path) -> tuple[str, Own
     project = moved(described(config.project_root(directory), known), known)
     if not folder.exists():
         _ask(project, folder, list(others(folder.parent)))
-    own = OwnFolder(folder, project if project != known else None)
+    moves = tuple((old, project.root) for old in project.formerly)
+    own = OwnFolder(folder, project if project != known else None, moves)
     return own.url, own
 
 
@@ -92,9 +98,9 @@ def _elsewhere(environment: Mapping[str, str], directory: Path) -> str | None:
     fork = None if named is not None else _fork_around(environment, directory)
     if fork is None or fork.store is None:
         return named
-    from hardsave.stores.registry import sqlite_path
+    from hardsave.stores.registry import file_path
 
-    if not is_there(Path(sqlite_path(fork.store))):
+    if not is_there(Path(file_path(fork.store))):
         record = config.folder_of(environment, Path(fork.root), sys.platform) / RECORD
         raise NotFound(
             f"{fork.root} was forked from a project whose store was {fork.store}, and that is not "
@@ -191,14 +197,6 @@ def moved(project: Project, known: Project | None) -> Project:
     here = (project.root,) if known.root == project.root else (known.root, project.root)
     formerly = dict.fromkeys((*known.formerly, *here))
     return project._replace(formerly=tuple(each for each in formerly if each != project.root))
-
-
-def former_path(known: Project, path: str) -> str:
-    """Where a directory is now that was in a project before that was moved; else itself."""
-    for old in known.formerly:
-        if path == old or path.startswith(f"{old.rstrip('/')}/"):
-            return known.root + path[len(old.rstrip("/")) :]
-    return path
 
 
 def likeness(project: Project, other: Project) -> Likeness | None:

@@ -41,10 +41,11 @@ from hardsave.objects.records import (
 )
 from hardsave.objects.rewriting import Rewriting
 from hardsave.record import Record
-from hardsave.stores.base import NO_HOST, Batch, Changes, Move, WorkspaceMove
+from hardsave.stores.base import Batch, Changes, Move
+from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
 from hardsave.timeline import step_summary
 from hardsave.timeline.step_summary import TITLE, without_text
-from hardsave.vault import fencing, local_data, operations, purge_tasks, remains
+from hardsave.vault import attached, fencing, local_data, operations, purge_tasks, remains
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects
 from hardsave.vault.pin import Pin
@@ -315,15 +316,17 @@ class _Rewriter:
             new = self._rewritten(record, objects, files)
             if new != record:
                 changed.append(new)
-        if changed:
-            context = self._context
+        context = self._context
+        ids = [record.id for record in records]
+        labels, notes = attached.without_text(context, ids, self._without, self._values.value)
+        if changed or labels or notes:
             files.flush()
             entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
             changes = Changes(replace=changed, purges=True)
             requires = {each.snapshot for each in changed if each.snapshot is not None}
             batch = Batch(context.user, entry, None, objects, requires, changes)
-            fencing.commit(context, batch)
-        return len(changed)
+            fencing.commit(context, batch._replace(labels=labels, notes=notes))
+        return len({each.id for each in changed} | labels.keys() | notes.keys())
 
     def _rewritten(
         self, record: CheckpointRecord, objects: dict[Hash, bytes], files: "_Files"

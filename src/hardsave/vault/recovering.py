@@ -16,6 +16,7 @@ from hardsave.objects.records import Id
 from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
+from hardsave.vault.places import files_of
 from hardsave.workspace.restore import execution, journal
 from hardsave.workspace.restore.steps import Restored
 
@@ -86,9 +87,14 @@ def _recover_one(context: Context, path: Path) -> None:
     if written is None:
         return
     place = context.places.of(written.root)
-    if _note_of(context, written).user != context.user or place.journal != path or place.is_busy():
+    if _note_of(context, written).user != context.user or place.is_busy():
+        return
+    earlier = f"{files_of(written.root, context.user)}-journal"  # versions without workspace ids
+    if place.journal != path and not path.name.endswith(earlier):
         return
     with place.locked():
+        if place.journal != path and not place.journal.exists():
+            path.rename(place.journal)
         recover(context, place)
 
 

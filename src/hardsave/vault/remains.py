@@ -9,7 +9,6 @@ Looked for as it is written, and as JSON writes it. The files of a database are 
 purge goes through their rows and objects, and what other users have there is not told.
 """
 
-import glob
 import json
 import os
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from hardsave import config
 from hardsave.errors import Unavailable
-from hardsave.stores import on_disk
+from hardsave.stores import on_disk, store_files
 from hardsave.stores.local import daemon_lock
 from hardsave.vault import projects
 from hardsave.vault.context import Context
@@ -27,9 +26,6 @@ from hardsave.vault.context import Context
 _LARGEST = 64 << 20  # of a file that is looked through: logs are cut long before
 _MASK = b"*"
 _LOG = ".log"
-_DAMAGED = ".damaged-"
-_DATABASE = b"SQLite format 3\0"
-_OF_DATABASES = ("-wal", "-shm", "-journal-wal")
 _NOTES = "hooks"
 _SESSIONS = "sessions"
 _RENDEZVOUS = "daemons"
@@ -54,9 +50,8 @@ def aside(context: Context) -> tuple[str, ...]:
     path = on_disk.path_of(context.store)
     if path is None:
         return ()
-    store = Path(path)
-    found = sorted(store.parent.glob(f"{glob.escape(store.name)}{_DAMAGED}*"))
-    return tuple(f"{path}, which was set aside, may have it: delete it" for path in found)
+    found = store_files.set_aside(path)
+    return tuple(f"{each}, which was set aside, may have it: delete it" for each in found)
 
 
 def _forms(text: str) -> tuple[bytes, ...]:
@@ -93,7 +88,7 @@ def _ledger(context: Context) -> Iterator[bytes]:
 def _beside(store: Path, forms: Sequence[bytes]) -> Iterator[str]:
     if any(form in os.fsencode(store) for form in forms):
         yield f"the path of the store, {store}: it is called after the project's directory"
-    for path in sorted(store.parent.glob(f"{glob.escape(store.name)}-*")):
+    for path in store_files.beside(str(store)):
         if path.name.endswith(_LOG) and _size(path) > _LARGEST:
             yield f"{path} may have it, and is too large to be looked through: delete it"
         data = _read(path)
@@ -114,12 +109,9 @@ def _beside(store: Path, forms: Sequence[bytes]) -> Iterator[str]:
 
 def _read(path: Path) -> bytes | None:
     """What a small file of ours holds; None if it is a database's, or is none."""
-    if path.name.endswith(_OF_DATABASES):
-        return None
     with suppress(OSError):
         if path.is_file() and path.stat().st_size <= _LARGEST:
-            data = path.read_bytes()
-            return None if data.startswith(_DATABASE) else data
+            return None if store_files.is_of_database(path) else path.read_bytes()
     return None
 
 

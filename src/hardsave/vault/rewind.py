@@ -20,7 +20,8 @@ from hardsave.objects.records import (
     WorkspaceRecord,
 )
 from hardsave.record import Record
-from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, WorkspaceMove, position
+from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
+from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import fencing, operations, request_key, rollback

@@ -16,8 +16,9 @@ from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, filled
-from hardsave.stores.base import Batch, Move, ObjectsGone, WorkspaceMove, conflict_message, position
+from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
 from hardsave.stores.ledger import Fence, Work
+from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.tasks import current
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
@@ -328,7 +329,7 @@ class Saving:
         summary: bytes | None,
     ) -> CheckpointRecord:
         """A checkpoint in its place."""
-        id, moment, name, kind, status, description, metadata, *_ = about
+        id, moment, name, kind, status, description, metadata, _ = about
         seq = 1 if base is None else base.last_seq + 1
         if status is None:
             status = self._status_of(parent)

@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from hardsave.stores.sqlite.connection import translated
+from hardsave.stores.local.database import translated
 
 _CACHE_KIB = 16 * 1024
 _WHERE = "a temporary file (TMPDIR says where)"
@@ -53,9 +53,12 @@ class Scratch:
         except apsw.Error as error:
             raise translated(error, _WHERE) from error
 
-    def many(self, sql: str, values: Iterable[tuple[Any, ...]]) -> None:
+    def many(self, sql: str, values: Iterable[tuple[Any, ...]]) -> int:
+        """Change something many times; how many rows were."""
+        before = self._connection.total_changes()
         try:
             self._connection.executemany(sql, values)
+            return self._connection.total_changes() - before
         except apsw.Error as error:
             raise translated(error, _WHERE) from error
 

@@ -151,7 +151,7 @@ class SearchIndex:
     def _connect(self) -> "apsw.Connection":
         import apsw
 
-        from hardsave.stores.sqlite import connection as ours
+        from hardsave.stores.local import database as ours
 
         ours.load_checksums()
         if self._path is None:
@@ -201,7 +201,7 @@ def name_for(user: str | None) -> str:
 
 def packed(text: str) -> tuple[int, bytes]:
     """(size, body) of a text."""
-    from hardsave.stores.sqlite.compression import compress
+    from hardsave.stores.compression import compress
 
     data = text.encode("utf-8", "surrogatepass")
     frame = compress([data]) if len(data) > 200 else data
@@ -209,7 +209,7 @@ def packed(text: str) -> tuple[int, bytes]:
 
 
 def text_of(size: int, body: bytes) -> str:
-    from hardsave.stores.sqlite.compression import decompress
+    from hardsave.stores.compression import decompress
 
     data = body if len(body) == size else decompress(body, size)
     return readable(data.decode("utf-8", "surrogatepass"))
@@ -228,7 +228,7 @@ def _copy(path: str | None) -> SearchIndex:
     then the same is found, and takes longer."""
     import apsw
 
-    from hardsave.stores.sqlite import connection as ours
+    from hardsave.stores.local import database as ours
 
     copy = SearchIndex(None)
     connection = apsw.Connection("")  # in memory while it is small, and else in a file without name
@@ -258,7 +258,7 @@ def _judged(error: "apsw.Error", path: str) -> Exception:
     """Damage, or tables that are not as they should be, mean an index that is no good."""
     import apsw
 
-    from hardsave.stores.sqlite.connection import translated
+    from hardsave.stores.local.database import translated
 
     ours = translated(error, path)
     is_no_good = isinstance(ours, Corrupt) or isinstance(error, apsw.SQLError)

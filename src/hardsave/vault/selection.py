@@ -17,6 +17,7 @@ it: records are kept as they were listed.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from hardsave.errors import Corrupt, NotFound
 from hardsave.objects.frames import Counts
@@ -59,12 +60,21 @@ _LISTED = 0
 _OWN = 1  # the history of its own timeline leads to it
 _NEEDED = 2  # the history of another one does
 _PAGE = 500
+_LINES_IN_MIND = 20_000
 
 _PLACED = """
     SELECT o.place, c.id, c.line, c.seq, c.parent, c.alive, l.data, l.root, l.snapshot
     FROM ordered AS o JOIN chosen AS c ON c.id = o.id LEFT JOIN listed AS l ON l.id = o.id
     WHERE o.place > ? ORDER BY o.place LIMIT ?
 """
+
+
+# Whether its parent has its place once all before it have theirs.
+_COMMITTED = """
+    SELECT c.id, c.parent IS NULL OR (p.alive AND p.number < c.number)
+    FROM chosen AS c LEFT JOIN chosen AS p ON p.id = c.parent WHERE c.alive ORDER BY c.number
+"""
+_PLACE = "INSERT INTO ordered (id) VALUES (?)"
 
 
 class Piece(NamedTuple):
@@ -84,12 +94,15 @@ class Selection:
         self._history = context.history
         self._places = context.places
         self._scratch = scratch
+        self._last_seqs: dict[str, int] = {}
 
     def choose(self, timelines: Iterable[str] | None) -> Counts:
         """Decide what is in it; how much that is."""
         chosen = [self._begin(line, whole=True) for line in self._named(timelines)]
+        if timelines is None:
+            self._list_all()
         for line in chosen:
-            self._list(line.name, line.last_seq)
+            self._list(line.name, line.last_seq, stones_alone=timelines is None)
         for line in chosen:
             self._mark_history(line)
         while self._explain():
@@ -133,46 +146,83 @@ class Selection:
         self._scratch.do(add, *line, whole)
         return line
 
-    def _list(self, name: str, upto: int) -> int:
+    def _list_all(self) -> None:
+        """Add the checkpoints of all timelines that were begun, in the order of their commits: each
+        timeline by itself would lead to the same places of the store and the scratch again and
+        again."""
+        after = 0
+        while rows := self._store.saved(self._user, after, _PAGE):
+            self._add(row for row in rows if row.seq <= self._last_seq(row.timeline))
+            after = rows[-1].number
+
+    def _list(self, name: str, upto: int, *, stones_alone: bool = False) -> int:
         """Add the past of a timeline up to a number; how much of it was new."""
         added = 0
         before = upto + 1
-        while True:
+        while not stones_alone:
             query = Query(timeline=name, limit=_PAGE, before_seq=before, hidden=True)
             rows = self._store.checkpoints(self._user, query)
-            added += sum(self._add(row, _LISTED) for row in rows)
+            added += self._add(rows)
             if len(rows) < _PAGE:
                 break
             before = rows[-1].seq
         before = upto + 1
         while stones := self._store.tombstones(self._user, name, before, _PAGE):
-            added += sum(self._add(stone, _LISTED) for stone in stones)
+            added += self._add(stones)
             before = stones[-1].seq
         return added
 
-    def _add(self, record: CheckpointRecord | Tombstone, mark: int) -> int:
-        is_whole = self._scratch.one("SELECT whole FROM lines WHERE name = ?", record.timeline)
-        if is_whole is None:
-            self._begin(self._standing(record.timeline), whole=False)
-        number, is_hidden = None, False
-        if isinstance(record, CheckpointRecord):
-            number, is_hidden = record.number, record.is_hidden
-            path = record.workspace and self._places.shown(record.workspace).path
-            data = archive.from_past(Past(record, is_hidden, path))
-            keep = "INSERT OR IGNORE INTO listed VALUES (?, ?, ?, ?)"
-            self._scratch.do(keep, record.id, data, record.root, record.snapshot)
-        return self._scratch.do(
-            "INSERT OR IGNORE INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            *(record.id, record.timeline, record.seq, record.parent),
-            *(number, is_hidden, bool(is_whole), mark),
+    def _last_seq(self, name: str) -> int:
+        """Up to which number a timeline that was begun is in the file; 0 for others."""
+        if name not in self._last_seqs:
+            if len(self._last_seqs) >= _LINES_IN_MIND:
+                self._last_seqs.clear()
+            sql = "SELECT last_seq FROM lines WHERE name = ?"
+            self._last_seqs[name] = self._scratch.one(sql, name) or 0
+        return self._last_seqs[name]
+
+    def _add(self, records: Iterable[CheckpointRecord | Tombstone]) -> int:
+        """List checkpoints and tombstones; how many were new."""
+        listed: list[tuple[Any, ...]] = []
+        past: list[tuple[Any, ...]] = []
+        whole: dict[str, bool] = {}
+        for record in records:
+            if record.timeline not in whole:
+                whole[record.timeline] = self._is_whole(record.timeline)
+            number, is_hidden = None, False
+            if isinstance(record, CheckpointRecord):
+                number, is_hidden = record.number, record.is_hidden
+                data = archive.from_past(Past(record, is_hidden))
+                listed.append((record.id, data, record.root, record.snapshot))
+            place = (record.id, record.timeline, record.seq, record.parent)
+            past.append((*place, number, is_hidden, whole[record.timeline], _LISTED))
+        self._scratch.many("INSERT OR IGNORE INTO listed VALUES (?, ?, ?, ?)", listed)
+        return self._scratch.many(
+            "INSERT OR IGNORE INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?)", past
         )
 
+    def _is_whole(self, name: str) -> bool:
+        """Whether a timeline is in the file for itself; one that is not is begun for its past."""
+        found = self._scratch.one("SELECT whole FROM lines WHERE name = ?", name)
+        if found is None:
+            self._begin(self._standing(name), whole=False)
+        return bool(found)
+
     def _mark_history(self, line: TimelineRecord) -> None:
-        """Follow all parents of what is seen of a timeline, and of its head."""
-        self._climb(line.head, line.name)
-        sql = "SELECT parent FROM past WHERE line = ? AND number IS NOT NULL AND NOT hidden"
-        for parent in [parent for (parent,) in self._scratch.rows(sql, line.name)]:
-            self._climb(parent, line.name)
+        """Follow all parents of what is seen of a timeline, and of its head. On the timeline itself
+        a parent comes before its child, so one way down through its numbers meets all; only what
+        leads elsewhere is climbed step by step."""
+        reached: set[Id | None] = {line.head}
+        sql = (
+            "SELECT id, parent, number IS NOT NULL AND NOT hidden FROM past WHERE line = ? "
+            "ORDER BY seq DESC"
+        )
+        for id, parent, is_seen in self._scratch.rows(sql, line.name):
+            if is_seen or id in reached:
+                reached.discard(id)
+                reached.add(parent)
+        for left in reached:
+            self._climb(left, line.name)
 
     def _climb(self, at: Id | None, name: str) -> None:
         """Mark the history of a timeline, from somewhere on."""
@@ -181,7 +231,7 @@ class Selection:
             row = self._scratch.row("SELECT line, parent, mark FROM past WHERE id = ?", at)
             if row is None:
                 record = self._record(at)
-                self._add(record, _LISTED)
+                self._add([record])
                 row = (record.timeline, record.parent, _LISTED)
             home, parent, mark = row
             line = line if line == home else None
@@ -203,27 +253,38 @@ class Selection:
         )
         new = 0
         for (id,) in list(self._scratch.rows(missing)):
-            new += self._add(self._record(id), _LISTED)
+            new += self._add([self._record(id)])
         for name, upto in list(self._scratch.rows(lent)):
             new += self._list(name, upto or 0)
         return bool(new)
 
     def _order(self) -> None:
         """Give everything its place: as committed, but nothing before its parent."""
-        checkpoints = "SELECT id FROM chosen WHERE alive ORDER BY number"
-        others = "SELECT id FROM chosen WHERE NOT alive ORDER BY line, seq"
-        for sql in (checkpoints, others):
-            for (id,) in self._scratch.rows(sql):
-                self._place(id)
+        early: set[Id] = set()  # placed before their turn
+        batch: list[tuple[Id]] = []
+        for id, is_next in self._scratch.rows(_COMMITTED):
+            if id in early:
+                continue
+            batch.append((id,))
+            if not is_next or len(batch) == _PAGE:
+                *ready, (last,) = batch
+                self._scratch.many(_PLACE, ready)
+                early.update(self._place(last))
+                batch = []
+        self._scratch.many(_PLACE, batch)
+        for (id,) in self._scratch.rows("SELECT id FROM chosen WHERE NOT alive ORDER BY line, seq"):
+            self._place(id)
 
-    def _place(self, id: Id | None) -> None:
+    def _place(self, id: Id | None) -> list[Id]:
+        """Place a checkpoint behind those above it; what was placed."""
         chain: list[Id] = []
         while id is not None:
             if self._scratch.row("SELECT 1 FROM ordered WHERE id = ?", id) is not None:
                 break
             chain.append(id)
             id = self._scratch.one("SELECT parent FROM past WHERE id = ?", id)
-        self._scratch.many("INSERT INTO ordered (id) VALUES (?)", [(each,) for each in chain[::-1]])
+        self._scratch.many(_PLACE, [(each,) for each in chain[::-1]])
+        return chain
 
     def _counts(self) -> Counts:
         alive = self._scratch.one("SELECT count(*) FROM chosen WHERE alive")

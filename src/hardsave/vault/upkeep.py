@@ -27,11 +27,9 @@ from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.record import Record
-from hardsave.stores import on_disk
 from hardsave.stores.base import Collected, Turn
 from hardsave.timeline.policy import DAY, DEFAULT, MICROSECOND, Policy, Thin
 from hardsave.tuples import NamedTuple
-from hardsave.vault import projects
 from hardsave.vault.context import Context
 from hardsave.vault.places import Shown
 from hardsave.vault.retain import Retained
@@ -115,25 +113,17 @@ def _homes(context: Context) -> dict[str, Path | None]:
     while rows := context.store.saved(context.user, after, _PAGE):
         places |= {row.timeline: row.workspace or places.get(row.timeline) for row in rows}
         after = rows[-1].number
-    known = _project(context)
-    roots = {at: _root(context.places.shown(at), known) for at in {*places.values()} if at}
+    roots = {at: _root(context.places.shown(at)) for at in {*places.values()} if at}
     return {name: None if at is None else roots[at] for name, at in places.items()}
 
 
-def _project(context: Context) -> projects.Project | None:
-    """The project whose own store this is, if it is one's."""
-    path = on_disk.path_of(context.store)
-    return None if path is None else projects.read(Path(path).parent)
-
-
-def _root(where: Shown, known: projects.Project | None) -> Path:
-    """The project that a workspace is in; one that was moved is where it is now. Of another host's
-    no settings are known here: it is no project of this one."""
+def _root(where: Shown) -> Path:
+    """The project that a workspace is in. Of another host's no settings are known here: it is no
+    project of this one."""
     workspace = os.fsdecode(where.path)
     if where.host:
         return Path(f"{where.host}:{workspace}")
-    here = workspace if known is None else projects.former_path(known, workspace)
-    return config.project_root(Path(here))
+    return config.project_root(Path(workspace))
 
 
 def _terms(root: Path | None) -> Terms | None:

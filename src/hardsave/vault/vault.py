@@ -15,10 +15,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hardsave.defaults import MAX_VALUE_BYTES, POLL_SECONDS
-from hardsave.errors import Misuse, NotFound
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
+from hardsave.logs import log
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores.base import Store
+from hardsave.stores.host.identity import host_id
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.diff import Diff
     from hardsave.vault.follow import Following
     from hardsave.vault.jobs.ledger import Jobs
+    from hardsave.vault.projects import Moves
     from hardsave.vault.search import Hits
     from hardsave.vault.search_index import SearchIndex
     from hardsave.vault.session_list import Session
@@ -64,6 +67,8 @@ class Vault:
         directory: str | None = None,
         included: Callable[[bytes], tuple[str, ...]] = lambda _: (),
         is_strict: Callable[[], bool] = lambda: False,
+        host: Callable[[], str] = host_id,
+        moves: "Moves" = (),
     ) -> None:
         check_cap(max_value_bytes)
         self._same = partial(  # for another user
@@ -77,6 +82,8 @@ class Vault:
             directory=directory,
             included=included,
             is_strict=is_strict,
+            host=host,
+            moves=moves,
         )
         self._lender: Vault | None = None  # whose store this is; None: its own
         self._sharing: set[Vault] = set()  # open vaults of other users on this store
@@ -93,11 +100,24 @@ class Vault:
             clock=clock,
             new_id=new_id,
             search_index=_search_index(store, user),
-            places=Places(store, user, included),
+            places=Places(store, user, included, host),
             moves=OwnMoves(),
             is_strict=is_strict,
         )
         self._recover()
+        self._follow(moves)
+
+    def _follow(self, moves: "Moves") -> None:
+        """Have the workspaces of a project that was moved be where it is now. Where that cannot be
+        written now, the next to open it does."""
+        if moves:
+            from hardsave.vault.taking_over import follow_move
+
+            try:
+                for old, new in moves:
+                    follow_move(self._context, os.fsencode(old), os.fsencode(new))
+            except (Unavailable, Conflict) as error:
+                log(__name__).warning("a move to %s is not noted yet: %s", moves[-1][1], error)
 
     def _recover(self) -> None:
         """Settle what was interrupted while files were restored: the log says how, so this comes

@@ -6,11 +6,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from hardsave.errors import Conflict
+from hardsave.errors import Conflict, NotFound
 from hardsave.objects.records import CheckpointRecord
 from hardsave.record import Record
 from hardsave.timeline import names
 from hardsave.timeline.diff import FileDiff
+from hardsave.timeline.refs import to_text
 from hardsave.vault import copying, rewind
 from hardsave.vault.captured import CapturedFiles, capture
 from hardsave.vault.checkpoint import Checkpoint, Ref
@@ -197,6 +198,28 @@ class Workspace:
         line = Timeline(context, name, context.store.timeline(context.user, name))
         context.events.tell("forked", line)
         return Fork(line, Workspace(context, context.places.at(path)))
+
+    def take_over(self, ref: Ref | None = None) -> "Workspace":
+        """Have this directory be the workspace that a checkpoint's files are of, on whichever host
+        and in whichever directory it was until now; without a `ref`, have it anew. The workspace.
+
+        A capture that another host or attempt has begun there is refused with `WorkspaceTaken`.
+        Files stay as they are, here and there: `restore` brings those of a checkpoint.
+        """
+        from hardsave.vault.taking_over import take_over  # few programs do
+
+        context = self._context
+        id = None
+        if ref is not None:
+            found = context.find(ref, self._line(None).name)
+            if found.workspace is None:
+                raise NotFound(
+                    f"checkpoint {to_text(found.id)} was saved without files; choose one that has "
+                    "a snapshot"
+                )
+            id = found.workspace
+        take_over(context, self._place, id)
+        return Workspace(context, context.places.at(self._place.root))
 
     def _line(self, timeline: str | None) -> Timeline:
         context = self._context

@@ -267,7 +267,7 @@ def test_a_narrow_terminal_has_room_for_titles(two_sessions: Path) -> None:
 
     for lines in (
         drawn(60, "prompts"),
-        shown(60, lambda session: timelines._lines(session, session.all_timelines)),
+        shown(60, lambda session: timelines._lines(session, session.timelines.every)),
     ):
         assert any(line.endswith("Fix the parser, which crashes") for line in lines)
         assert max(map(len, lines)) <= 60
@@ -279,7 +279,7 @@ def drawn(width: int, shape: Shape | None = None) -> list[str]:
     from hardsave.cli.log_query import Asked, Wanted, told
 
     def lines(session: Session) -> list[Text]:
-        asked = Asked(session.timeline_states, shape, Wanted(30), is_limited=False)
+        asked = Asked(session.timelines.saved, shape, Wanted(30), is_limited=False)
         return command._drawn(session, told(session, asked))
 
     return shown(width, lines)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
+from hardsave.cli import known_timelines
 from hardsave.cli import session as sessions
 from hardsave.cli.commands import log as log_command
 from tests.unit.cli.conftest import Run
@@ -13,6 +14,7 @@ from tests.unit.cli.conftest import Run
 @pytest.fixture
 def many(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Six timelines, of which a command looks at three."""
+    monkeypatch.setattr(known_timelines, "NEWEST", 3)
     monkeypatch.setattr(sessions, "NEWEST", 3)
     monkeypatch.setattr(log_command, "NEWEST", 3)
     with hardsave.open() as vault:

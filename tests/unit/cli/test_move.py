@@ -38,6 +38,18 @@ def test_history_goes_on_in_the_new_directory(run: Run, project: Path, moved: Pa
     assert not project.exists()
 
 
+def test_workspaces_are_where_the_project_is_now(run: Run, project: Path, moved: Path) -> None:
+    run("move", str(project))
+    with hardsave.open() as vault:
+        (saved,) = vault.moments(moved)
+        assert saved.files is not None
+        assert (saved.files.workspace, saved.files.host) == (str(moved), None)
+        assert vault.workspace(moved).last == saved
+        vault.timeline("main").save_files(moved)
+        assert len(vault.moments(moved)) == 2
+        assert not vault.moments(project)
+
+
 def test_a_fork_goes_on_with_the_store_where_it_is_now(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

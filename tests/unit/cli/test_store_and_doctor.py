@@ -11,7 +11,7 @@ import pytest
 
 import hardsave
 from hardsave.cli.doctor import findings
-from hardsave.stores.sqlite import connection
+from hardsave.stores.local import database
 from hardsave.workspace.watch import inotify
 from tests.unit.cli.conftest import Run
 from tests.unit.repositories import begin_repository
@@ -227,8 +227,8 @@ def test_a_full_disk_is_told(free: int, level: str) -> None:
 def test_an_error_of_a_full_disk_says_that_it_is_full(
     free: int, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "free_bytes", lambda path: free)
-    told = str(connection.translated(apsw.IOError("disk I/O error"), str(tmp_path / "a.db")))
+    monkeypatch.setattr(database, "free_bytes", lambda path: free)
+    told = str(database.translated(apsw.IOError("disk I/O error"), str(tmp_path / "a.db")))
     assert told.startswith(why)
     assert "(disk I/O error)" in told
 

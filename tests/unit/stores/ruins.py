@@ -135,7 +135,7 @@ _ADDED = {  # by each migration: tables, then columns, with the indexes that are
     8: (
         ("labels", "notes", "workspaces"),
         (
-            *("timelines.saved", "timelines.updated_at", "checkpoints.branch", "packs.sealed"),
+            *("timelines.saved", "timelines.updated_at", "timelines.moved", "checkpoints.branch"),
             *("users.purged", "users.objects", "users.object_bytes", "users.pack_bytes"),
             "users.compacted",
             "owners.clock",

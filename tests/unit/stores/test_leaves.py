@@ -9,6 +9,7 @@ import pytest
 import hardsave
 from hardsave import Policy
 from hardsave.stores.base import Report
+from hardsave.stores.local import database
 from hardsave.stores.sqlite import connection
 from hardsave.stores.sqlite.connection import PAGE_BYTES
 from hardsave.stores.sqlite.salvage.page_scan import gather
@@ -135,7 +136,7 @@ def test_whatever_the_pages_are_nothing_else_is_raised(
     dice = random.Random(seed)
     path = tmp_path / "store.db"
     data = bytearray(original.read_bytes())
-    connection.load_checksums()
+    database.load_checksums()
     for _ in range(200):
         data[dice.randrange(PAGE_BYTES, len(data))] = dice.randrange(256)
     path.write_bytes(data)

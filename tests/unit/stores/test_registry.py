@@ -6,7 +6,7 @@ import pytest
 
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.stores.memory.store import MemoryStore
-from hardsave.stores.registry import open_store, repair_store, sqlite_path
+from hardsave.stores.registry import file_path, open_store, repair_store
 from hardsave.stores.sqlite import SqliteStore
 
 
@@ -31,7 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_what_follows_three_slashes_is_the_path(url: str, path: str) -> None:
-    assert sqlite_path(url) == path
+    assert file_path(url) == path
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,12 @@ import pytest
 import hardsave
 from hardsave.errors import LeaseLost
 from hardsave.objects.records import EntryRecord
-from hardsave.stores.base import Batch, Changes, ObjectsGone, WorkspaceMove
+from hardsave.stores.base import Batch, Changes, ObjectsGone
 from hardsave.stores.ledger import Fence, Work
 from hardsave.stores.sqlite import SqliteStore, schema
 from hardsave.stores.sqlite.connection import connect
 from hardsave.stores.sqlite.write.transaction import Write
+from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.testing.batches import MOMENT, Line, a_note, an_id, but, operate
 from hardsave.testing.workspaces import HERE, capture
 from tests.unit.stores import ruins

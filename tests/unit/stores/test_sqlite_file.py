@@ -15,6 +15,7 @@ import pytest
 import hardsave
 from hardsave.errors import Corrupt, Misuse, Unavailable
 from hardsave.stores.base import Durability
+from hardsave.stores.local import database
 from hardsave.stores.sqlite import SqliteStore, connection, schema
 from hardsave.stores.sqlite.gc import vacuum
 from hardsave.testing.batches import Line, a_note
@@ -116,10 +117,10 @@ def test_a_flipped_bit_on_disk_is_an_error_and_not_another_row(path: Path) -> No
 
 
 def test_loading_the_checksums_changes_no_default() -> None:
-    connection.load_checksums()
+    database.load_checksums()
     names = apsw.vfs_names()
-    assert connection.CHECKSUM_VFS in names
-    assert names[0] != connection.CHECKSUM_VFS
+    assert database.CHECKSUM_VFS in names
+    assert names[0] != database.CHECKSUM_VFS
 
 
 # Who may read it

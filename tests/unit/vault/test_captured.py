@@ -8,6 +8,9 @@ import pytest
 
 import hardsave
 from hardsave.stores.base import Batch, ObjectsGone
+from hardsave.stores.workspaces import WorkspaceMove
+from hardsave.testing.batches import an_entry
+from hardsave.vault.checkpoint import record_of
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -134,6 +137,23 @@ def test_a_capture_of_another_user_is_refused(work: Path, tmp_path: Path) -> Non
         captured = ada.workspace(work).capture()
         with pytest.raises(hardsave.Misuse, match="captured by another vault or user"):
             bob.timeline("a").save({}, workspace=captured)
+
+
+def test_a_capture_from_before_a_workspace_was_taken_over_is_refused(
+    vault: hardsave.Vault, work: Path
+) -> None:
+    line, workspace = vault.timeline("a"), vault.workspace(work)
+    before = workspace.capture()  # when the store did not know the workspace
+    made = line.save({}, workspace=workspace.capture())
+    store, id = vault._context.store, record_of(made).workspace
+    assert id is not None
+    known = store.workspace(None, id)
+    assert known is not None
+    taken = WorkspaceMove(known.epoch, known._replace(epoch=known.epoch + 1))
+    store.commit(Batch(None, an_entry("taken over"), workspaces=[taken]))
+    with pytest.raises(hardsave.Conflict, match="was taken over since this capture began"):
+        line.save({}, workspace=before)
+    assert len(line) == 1
 
 
 def test_coroutines_capture_too(url: str, work: Path) -> None:

@@ -17,7 +17,7 @@ from hardsave.objects import growth, levels, shadow
 from hardsave.objects.records import TimelineRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.memory.store import MemoryStore
-from hardsave.stores.registry import sqlite_path
+from hardsave.stores.registry import file_path
 from hardsave.stores.sqlite.open import file_identity
 from hardsave.vault import line_saves as line_module
 from hardsave.vault import saving
@@ -224,7 +224,7 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 def real(url: str) -> Iterator[Vault]:
     """With all that is loaded late: a Ctrl-C in an import leaves a file of Python's own open."""
-    with hardsave.open("sqlite:///" + sqlite_path(url) + "-warm") as warm:
+    with hardsave.open("sqlite:///" + file_path(url) + "-warm") as warm:
         line = warm.timeline("main")
         for turn in range(40):
             line.append({"messages": messages(3, start=3 * turn), "turn": turn})

@@ -90,6 +90,33 @@ def without(vault: hardsave.Vault, state: Any) -> Any:
     return codec.decode(data)
 
 
+def test_labels_and_notes_are_purged_too(path: Path) -> None:
+    with opened(path) as vault:
+        line = vault.timeline("main")
+        one = line.save({}, labels={"who": f"it is {SECRETS[0]}", "k": "v"}, notes={"a": 1})
+        line.save({}, labels={"k": "w"}, notes={"b": SECRETS[3]})
+        vault.put_notes(one, {"said": {"deep": [SECRETS[1]]}, SECRETS[2]: "x", "z": b"y"})
+        backed_up(path)
+        assert found(path.parent, SECRETS[:4]) == set(SECRETS[:4])
+        assert [vault.store.purge(text=each).rewritten for each in SECRETS[:4]] == [1, 1, 1, 1]
+        assert found(path.parent, SECRETS[:4]) == set()
+        assert one.labels == {"who": "it is [purged]", "k": "v"}
+        deep = {"deep": ["[purged]"]}
+        assert one.notes == {"a": 1, "said": deep, "[purged]": "x", "z": b"y"}
+        assert [each.seq for each in vault.checkpoints(labels={"who": "it is [purged]"})] == [1]
+        assert vault.store.verify().ok
+
+
+def test_labels_and_notes_of_a_purged_checkpoint_are_in_no_file(path: Path) -> None:
+    with opened(path) as vault:
+        line = vault.timeline("main")
+        line.save({}, name="gone", labels={"who": SECRETS[0]}, notes={"a": SECRETS[1]})
+        line.save({})
+        backed_up(path)
+        vault.store.purge("main:1")
+        assert found(path.parent, SECRETS[:2]) == set()
+
+
 def test_a_purged_timeline_is_in_no_file(path: Path) -> None:
     with opened(path) as vault:
         planted(vault)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,6 +129,38 @@ def test_what_another_vault_commits_is_seen(store: Path) -> None:
             writing.timeline("main").append({"more": 2})
             assert looking.timeline("main").load()["more"] == 2
         assert len(looking.timeline("main")) == 6
+
+
+def test_a_store_is_read_beside_a_writer_that_never_pauses(store: Path) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        with hardsave.open(f"sqlite:///{store}/runs.db") as vault:
+            line = vault.timeline("busy")
+            line.append({"messages": ["first"]})
+            begun.set()
+            while not stop.is_set():
+                line.append({"messages": ["more"]})
+
+    begun = threading.Event()
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert begun.wait(30)
+    try:
+        with read_only(store) as vault:
+            line, seen = vault.timeline("busy"), 0
+            for _ in range(50):
+                now = len(line)
+                assert now >= seen
+                seen = now
+                assert len(line.load()["messages"]) >= seen
+            with pytest.raises(Unavailable, match="read_only=True"):
+                line.save({})
+    finally:
+        stop.set()
+        writer.join()
+    with read_only(store) as vault:
+        assert len(vault.timeline("busy")) >= seen
 
 
 def test_users_of_a_store_that_is_only_read(store: Path) -> None:

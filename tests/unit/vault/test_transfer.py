@@ -103,6 +103,27 @@ def test_an_import_into_an_empty_store_is_the_same_again(new: New, file: Path) -
     assert target.timeline("main").save({}).seq == 45
 
 
+def test_labels_and_notes_are_exported_with_their_checkpoints(new: New, file: Path) -> None:
+    source, target = new(), new()
+    line = source.timeline("main")
+    for step in range(250):
+        labels = {"step": str(step), "source": "loop"} if step % 2 else None
+        line.save({"step": step}, labels=labels, notes={"k": [step]} if step % 5 == 0 else None)
+    source.put_notes("main:1", {"late": b"x" * 2_000_000, "odd": {1: (2, None)}})
+    source.delete("main:3")
+    carried(source, target, file)
+    assert everything(target) == everything(source)
+    for number in (1, 2, 4, 250):
+        ours, theirs = (vault.get(f"main:{number}") for vault in (source, target))
+        assert (theirs.labels, theirs.notes) == (ours.labels, ours.notes)
+    found = [vault.checkpoints(labels={"source": "loop"}, limit=500) for vault in (source, target)]
+    assert [each.id for each in found[0]] == [each.id for each in found[1]]
+    assert len(found[0]) == 125
+    again = file.with_name("again.hardsave")
+    target.export_file(again)
+    assert again.read_bytes() == file.read_bytes()
+
+
 def test_an_export_of_an_import_is_the_same_file(new: New, file: Path, tmp_path: Path) -> None:
     source, target = new(), new()
     fill(source, "main", 30)
@@ -562,10 +583,10 @@ def test_a_save_during_an_export_is_left_out(file: Path, monkeypatch: Any) -> No
     fill(source, "main", 3)
     walked = exporting.Walk.objects
 
-    def slowly(walk: exporting.Walk, piece: Piece) -> Iterator[bytes]:
+    def slowly(walk: exporting.Walk, pieces: Iterator[Piece]) -> Iterator[bytes]:
         fill(source, "main", 1)
         fill(source, "other", 1)
-        return walked(walk, piece)
+        return walked(walk, pieces)
 
     monkeypatch.setattr(exporting.Walk, "objects", slowly)
     assert carried(source, target, file) == Imported(("main",), 3, 0, 0, {})
@@ -575,14 +596,14 @@ def dropped_meanwhile(source: Vault, monkeypatch: Any) -> None:
     """Retention and gc run to their end once an export has begun."""
     walked = exporting.Walk.objects
 
-    def dropping(walk: exporting.Walk, piece: Piece) -> Iterator[bytes]:
+    def dropping(walk: exporting.Walk, pieces: Iterator[Piece]) -> Iterator[bytes]:
         monkeypatch.undo()
         newest = Policy(max_per_timeline=1, undo_window=timedelta(0))
         assert source.retention.apply(source.retention.plan(newest)).dropped == 5
         source.delete("main:6")
         source.retention.apply(source.retention.plan(newest))
         source.store.gc()
-        return walked(walk, piece)
+        return walked(walk, pieces)
 
     monkeypatch.setattr(exporting.Walk, "objects", dropping)
 

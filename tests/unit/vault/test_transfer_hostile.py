@@ -74,6 +74,13 @@ def test_a_forgery_that_lies_about_nothing_is_accepted(vault: Vault, file: Path)
     assert vault.store.verify().faults == ()
 
 
+def test_labels_and_notes_that_are_well_made_are_accepted(vault: Vault, file: Path) -> None:
+    Forgery(history=[beside([["a", "b"]], [["k", b"\x01"]])]).write(file)
+    vault.import_file(file)
+    (found,) = vault.checkpoints(labels={"a": "b"})
+    assert found.notes == {"k": 1}
+
+
 def test_an_export_from_before_checkpoints_had_files_is_accepted(vault: Vault, file: Path) -> None:
     *about, _snapshot, _workspace, is_hidden = checkpoint()
     Forgery(history=[[*about, is_hidden]]).write(file)
@@ -127,7 +134,27 @@ def test_a_timeline_that_cannot_be_is_refused(vault: Vault, file: Path, line: An
     refused(vault, file)
 
 
+def beside(labels: Any = (), notes: Any = ()) -> list[Any]:
+    """A checkpoint that says to have labels and notes."""
+    *about, is_hidden = checkpoint()
+    return [*about, None, labels, notes, is_hidden]
+
+
 POINTS = {
+    "labels that are no list": beside({"a": "b"}, []),
+    "labels that are no pairs": beside([["a"]], []),
+    "a label that is no text": beside([["a", 1]], []),
+    "a label of two lines": beside([["a\nb", "c"]], []),
+    "a long label": beside([["a", "x" * 1_001]], []),
+    "a label twice": beside([["a", "b"], ["a", "c"]], []),
+    "many labels": beside([[str(at), ""] for at in range(33)], []),
+    "notes that are no list": beside([], None),
+    "a note that is no bytes": beside([], [["a", "b"]]),
+    "a note without data": beside([], [["a", b""]]),
+    "a note of two values": beside([], [["a", b"\x01\x02"]]),
+    "a note that refers": beside([], [["a", b"\x91" + wire.REF_MARK]]),
+    "a note without a key": beside([], [["", b"\x01"]]),
+    "a note twice": beside([], [["a", b"\x01"], ["a", b"\x02"]]),
     "an id of eleven bytes": checkpoint(id=bytes(11)),
     "an id that is text": checkpoint(id="x" * 12),
     "no timeline": checkpoint(timeline="other"),

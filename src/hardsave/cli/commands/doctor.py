@@ -103,11 +103,11 @@ def _store(what: str, session: Session) -> Finding:
             f"{path} lies in the workspace: an agent that empties it reaches the store",
             "leave out --store and HARDSAVE_STORE, or name a place outside",
         )
-    from hardsave.stores.sqlite.open import read_only
+    from hardsave.stores import store_files
 
-    if (reason := read_only.read_only(str(path))) is not None:
-        message = f"{reason.why.format(path)}: it can be looked at, and nothing is saved"
-        return Finding(what, "failure", message, reason.cure)
+    if (found := store_files.why_read_only(str(path))) is not None:
+        message = f"{found.why}: it can be looked at, and nothing is saved"
+        return Finding(what, "failure", message, found.cure)
     return Finding(what, "ok", str(path))
 
 
@@ -129,17 +129,16 @@ def _backup(what: str, session: Session) -> Finding:
     path = session.store_path
     if path is None or not path.exists():
         return Finding(what, "ok", "nothing to copy yet")
-    from hardsave.stores.sqlite.backup import backup_file
+    from hardsave.stores import store_files
 
-    copied = backup_file.peek(str(path))
+    copied = store_files.backup(str(path))
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
     last = max((record_of(each).number for each in newest), default=0)
-    own = Path(backup_file.path_of(str(path)))
     return findings.backup(
         what,
-        None if copied is None else copied.number,
+        copied.number,
         last,
-        is_there=own.exists() and own.stat().st_size > 0,
+        is_there=copied.is_there,
         save=_save(session),
     )
 
@@ -167,10 +166,11 @@ def _moved(what: str, session: Session) -> Finding:
 
 def _spare(store: Path) -> list[tuple[str, int]]:
     """Files of ours that may go: what a repair has set aside, and what is made anew."""
-    import glob
+    indexes = f"{store.name}-search"
+    from hardsave.stores import store_files
 
-    name = glob.escape(store.name)
-    found = [*store.parent.glob(f"{name}.damaged-*"), *store.parent.glob(f"{name}-search*")]
+    found = store_files.set_aside(str(store))
+    found += [path for path in store_files.beside(str(store)) if path.name.startswith(indexes)]
     sized = [(str(path), path.stat().st_size) for path in sorted(found) if path.is_file()]
     return [(path, size) for path, size in sized if size]
 

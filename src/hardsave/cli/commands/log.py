@@ -9,9 +9,10 @@ from hardsave.cli import current_timeline, missed_saves
 from hardsave.cli.arguments import one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.current_timeline import TimelineState
+from hardsave.cli.known_timelines import NEWEST
 from hardsave.cli.log_query import LIMIT, Asked, Shape, Told, Wanted, newest_rows, told
 from hardsave.cli.render import times
-from hardsave.cli.session import NEWEST, Session
+from hardsave.cli.session import Session
 from hardsave.errors import Misuse
 from hardsave.timeline.story import Prompt, Step
 from hardsave.vault import json_data
@@ -114,12 +115,12 @@ def _lines_of(session: Session, wanted: Wanted, *, everything: bool) -> list[Tim
     """The timelines that a log is about. The newest steps of all are among those of the timelines
     that were updated last; one that a filter finds may be on any."""
     if (name := session.timeline_given) is not None and not everything:
-        named = session.state_of(name)
+        named = session.timelines.state_of(name)
         return [] if named is None else [named]
     if wanted.is_filtered or wanted.limit > NEWEST:
-        known = [each for each in session.all_timelines if each.newest]
+        known = [each for each in session.timelines.every if each.newest]
         return known if everything else current_timeline.of_directory(known, session.directory)
-    return session.timeline_states if everything else session.timelines_here
+    return session.timelines.saved if everything else session.timelines_here
 
 
 def _hint(session: Session, found: Told) -> None:
@@ -143,7 +144,7 @@ def _nothing(session: Session, found: Told) -> str:
         return session.saved_above
     name = session.timeline_given
     where = "" if name is None else f" on timeline {name!r}"
-    known = [each.name for each in session.timeline_states]
+    known = [each.name for each in session.timelines.saved]
     if known if name is None else name in known:
         if found.shape == "prompts" and not found.is_filtered:
             return f"nothing was prompted{where or ' here'}; 'hardsave log' shows what was saved"
@@ -160,7 +161,7 @@ def _nothing(session: Session, found: Told) -> str:
 
 def _checkpoints(session: Session, asked: Asked) -> list[dict[str, Any]]:
     """Every checkpoint, however little it adds."""
-    heads = session.heads
+    heads = session.timelines.heads
     return [
         {
             **json_data.checkpoint(one),
@@ -223,7 +224,7 @@ def _step(session: Session, one: Step) -> dict[str, Any]:
 def _drawn(session: Session, found: Told) -> "list[Text]":
     from hardsave.cli.render import story_lines
 
-    return story_lines.drawn(found, session.heads, session.now, session.out.console.width)
+    return story_lines.drawn(found, session.timelines.heads, session.now, session.out.console.width)
 
 
 # As it happens

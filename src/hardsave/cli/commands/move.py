@@ -12,6 +12,7 @@ from hardsave import wording
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
 from hardsave.vault import moving
+from hardsave.vault.opening import open_project
 
 if TYPE_CHECKING:
     from hardsave.agents.moving import MovedConversations
@@ -39,7 +40,7 @@ def move(session: Session, old: str, new: str) -> None:
 
     done = moving.move(os.environ, Path(old), Path(new))
     talks = conversations.move(os.environ, done.old, done.new)
-    with hardsave.open(done.store) as vault:
+    with open_project(done.new, done.store, moves=[(done.old, done.new)]) as vault:
         stats = vault.store.stats()
     session.out.result(
         lambda: {

@@ -279,23 +279,6 @@ def _options(
     return RewindOptions(what=what, scope=scope, paths=paths or None, **more)
 
 
-def _after_a_move(
-    session: Session, options: RewindOptions, line: Timeline, target: Checkpoint
-) -> RewindOptions:
-    """Files of a project that was moved come back where it is now."""
-    if (
-        options.into is not None
-        or options.what == "state"
-        or target.files is None
-        or target.files.host
-    ):
-        return options
-    then = target.files.workspace
-    now = session.moved(then)
-    own = session.workspace_of(line.name, now)
-    return options._replace(into=now) if then != now == own else options
-
-
 def _with_relative_paths(
     session: Session, options: RewindOptions, line: Timeline, target: Checkpoint
 ) -> RewindOptions:
@@ -306,7 +289,7 @@ def _with_relative_paths(
     """
     if options.paths is None:
         return options
-    own = session.workspace_of(line.name)
+    own = session.timelines.workspace_of(line.name)
     if own is None:
         own = str(session.directory) if target.files is None else target.files.workspace
     roots = [own] if options.into is None else [os.path.realpath(options.into), own]
@@ -390,8 +373,7 @@ def _where(
         options = options._replace(what="files")
         return line, _with_relative_paths(session, options, line, target)
     line = session.line if options.this_timeline else _timeline_of(session, target)
-    moved = _after_a_move(session, options, line, target)
-    return line, _with_relative_paths(session, moved, line, target)
+    return line, _with_relative_paths(session, options, line, target)
 
 
 def _is_elsewhere(session: Session, options: RewindOptions) -> bool:
@@ -409,7 +391,7 @@ def _timeline_there(session: Session, directory: str) -> Timeline:
     """The timeline that saves what is in another directory before files go there: that of the
     directory, or a new one. On the timeline of this directory, that checkpoint would make it one of
     the other directory."""
-    there = [each for each in session.timeline_states if each.workspace == directory]
+    there = [each for each in session.timelines.saved if each.workspace == directory]
     if there:
         return session.vault.timeline(max(there, key=lambda each: each.touched).name)
     taken = {line.name for line in session.vault.timelines()}

@@ -80,7 +80,7 @@ def _chosen(session: Session) -> list[str]:
     """The timelines that a search is about."""
     if (given := session.timeline_given) is not None:
         return [given]
-    here = current_timeline.of_directory(session.all_timelines, session.directory)
+    here = current_timeline.of_directory(session.timelines.every, session.directory)
     return [each.name for each in here]
 
 

@@ -35,7 +35,7 @@ LIMIT = 100
 )
 def list_(session: Session, limit: int) -> None:
     """List sessions and other timelines, the last updated first."""
-    known = session.newest_timelines(limit + 1)
+    known = session.timelines.newest(limit + 1)
     found = known[:limit]
     session.out.result(
         lambda: [_data(session, each) for each in found], lambda: _lines(session, found)

@@ -40,7 +40,7 @@ def _moments(session: Session) -> Moments:
     name = session.timeline_given
     if name is None:
         return session.moments()
-    named = session.state_of(name)
+    named = session.timelines.state_of(name)
     return session.moments_of([] if named is None else [named], with_origin=True)
 
 

@@ -25,12 +25,11 @@ from hardsave.stores.base import (
     Move,
     ObjectsGone,
     TimelineRow,
-    WorkspaceMove,
-    check_workspace,
     conflict_message,
     position,
 )
 from hardsave.stores.memory.ledger import MemoryLedger
+from hardsave.stores.workspaces import WorkspaceMove, check_workspace
 
 
 class Tenant:
@@ -85,7 +84,9 @@ class Tenant:
     def put_notes(self, id: Id, notes: Sequence[Note], *, replace: bool = True) -> None:
         there = self.notes.setdefault(id, {})
         for key, data in notes:
-            if replace or key not in there:
+            if not data:
+                there.pop(key, None)
+            elif replace or key not in there:
                 there[key] = data
 
     def has_all(self, id: Id, labels: Labels) -> bool:

@@ -5,7 +5,7 @@ come after all others, and the backup finds them as it finds the checkpoints. A 
 the backup learns of it from the table `changes`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
@@ -24,14 +24,17 @@ _ADD_NOTE = "INSERT INTO notes (user, checkpoint, key, data) VALUES (?, ?, ?, ?)
 _REPLACE = _ADD_NOTE + "(checkpoint, key) DO UPDATE SET data = excluded.data RETURNING id"
 _KEEP = _ADD_NOTE + "DO NOTHING RETURNING id"
 
-LABELS = f"""
-    SELECT l.key, l.value FROM checkpoints AS c JOIN labels AS l
+_REMOVE = "DELETE FROM notes WHERE checkpoint = ? AND key = ? RETURNING id"
+
+MANY = 500  # checkpoints that one statement is about
+_LABELS = f"""
+    SELECT c.id, l.key, l.value FROM checkpoints AS c CROSS JOIN labels AS l
     ON l.id >= c.number << {LABEL_BITS} AND l.id < (c.number + 1) << {LABEL_BITS}
-    WHERE c.user = ? AND c.id = ? ORDER BY l.id
+    WHERE c.user = ? AND c.id IN ({{}}) ORDER BY l.id
 """  # noqa: S608 # put together from constants only
-NOTES = """
-    SELECT n.key, n.data FROM checkpoints AS c JOIN notes AS n ON n.checkpoint = c.number
-    WHERE c.user = ? AND c.id = ? ORDER BY n.id
+_NOTES = """
+    SELECT c.id, n.key, n.data FROM checkpoints AS c CROSS JOIN notes AS n
+    ON n.checkpoint = c.number WHERE c.user = ? AND c.id IN ({}) ORDER BY n.id
 """
 # A look into the index for each checkpoint of a timeline: its labels lie side by side there.
 _HAS = f"""
@@ -46,6 +49,15 @@ LABELLED = f"""
     WHERE f.user = ? AND f.key = ? AND f.value = ? AND (? IS NULL OR f.id < ? << {LABEL_BITS})
     AND c.hidden <= 0{{others}} ORDER BY f.id DESC LIMIT ?
 """  # noqa: S608 # put together from constants only
+
+
+def labels_of(count: int) -> str:
+    """The statement that reads the labels of so many checkpoints, each with its id."""
+    return _LABELS.format(", ".join("?" * count))
+
+
+def notes_of(count: int) -> str:
+    return _NOTES.format(", ".join("?" * count))
 
 
 def having(labels: Labels) -> tuple[str, list[str]]:
@@ -91,15 +103,13 @@ def _set_labels(
 def _add_notes(
     connection: apsw.Connection, user: int, number: int, notes: Iterable[Note], sql: str
 ) -> None:
-    touched = _each(connection, sql, ((user, number, *note) for note in notes))
+    touched: list[int] = []
+    for key, data in notes:
+        if data:
+            touched += _returned(connection, sql, (user, number, key, data))
+        else:
+            touched += _returned(connection, _REMOVE, (number, key))
     operations.note(connection, "notes", touched)
-
-
-def _each(
-    connection: apsw.Connection, sql: str, values: Iterable[tuple[Any, ...]]
-) -> Iterator[int]:
-    for each in values:
-        yield from _returned(connection, sql, each)
 
 
 def _number(connection: apsw.Connection, user: int, id: Id) -> int | None:

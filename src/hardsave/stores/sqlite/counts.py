@@ -6,7 +6,8 @@
   merged. Triggers keep them, whichever part of the store rewrites or removes packs. The packs above
   `indexed` are few, and counted when a caller asks. Only compaction inserts packs at or below
   `indexed`, and counts them.
-- `checkpoints.branch`: whether the parent is another than the checkpoint right before it.
+- `checkpoints.branch`: whether the parent is another than the checkpoint right before it. Where
+  `timelines.moved` is 0 the head is the checkpoint saved last, and the next save needs no look.
 """
 
 # ruff: noqa: S608 # names of attached databases are our own
@@ -16,6 +17,7 @@ from typing import Any
 
 import apsw
 
+MOST_LINES = 20  # of one kind of fault
 OF_THIS_FILE = ("objects", "object_bytes", "pack_bytes", "compacted")
 """Columns of `users` that speak of this file's packs, and are not copied."""
 
@@ -71,7 +73,7 @@ _COUNT_PACKS = f"""
 """
 _COUNT_CHECKPOINTS = f"""
     UPDATE timelines SET saved = ({_OF_TIMELINE.format("main")}),
-                         updated_at = ({_NEWEST.format("main")})
+                         updated_at = ({_NEWEST.format("main")}), moved = 1
 """
 _FIND_BRANCHES = f"""
     UPDATE checkpoints AS c SET branch = 1
@@ -99,6 +101,17 @@ _WRONG_USERS = f"""
 _WRONG_TIMELINES = f"""
     SELECT name FROM {{0}}.timelines
     WHERE (saved, updated_at) IS NOT (SELECT ({_OF_TIMELINE}), ({_NEWEST}))
+       OR (NOT moved AND head IS NOT (
+            SELECT c.id FROM {{0}}.checkpoints AS c
+            WHERE c.timeline = timelines.id AND c.seq = timelines.last_seq))
+"""
+_WRONG_BRANCHES = """
+    SELECT c.id FROM {0}.checkpoints AS c
+    WHERE c.branch IS NULL AND c.parent IS NOT NULL
+      AND c.parent IS NOT (SELECT p.id FROM {0}.checkpoints AS p
+                           WHERE p.timeline = c.timeline AND p.seq = c.seq - 1)
+      AND NOT EXISTS (SELECT 1 FROM {0}.tombstones AS p
+                      WHERE p.timeline = c.timeline AND p.seq = c.seq - 1 AND p.id = c.parent)
 """
 
 
@@ -134,4 +147,8 @@ def faults(connection: apsw.Connection, name: str = "main") -> list[str]:
         some, more = timelines[0][0], len(timelines) - 1
         others = f", and of {more} more," if more else ""
         lines.append(f"the counts kept of timeline {some!r}{others} are wrong")
-    return lines
+    branches: list[Any] = connection.execute(_WRONG_BRANCHES.format(name)).fetchall()
+    return lines + [
+        f"checkpoint {id.hex()} is not found by its parent: it is not noted as a branch"
+        for (id,) in branches[:MOST_LINES]
+    ]

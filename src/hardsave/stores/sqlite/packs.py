@@ -2,7 +2,8 @@
 
 - directory: 20 × n bytes of hashes, then 4 × n bytes of lengths (little-endian)
 - body: the objects one after the other, as they are or as one zstd frame. A body as long as
-  its objects together is not compressed
+  its objects together is not compressed. One that begins with a byte 2 is encrypted: no version
+  does that so far, and none takes such a pack for damaged
 
 A store that is told not to compress makes all packs plain; what is there already is read as it is.
 Small packs are not compressed: they are merged soon, and then they are. Packs that are put
@@ -16,13 +17,14 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 
-from hardsave.errors import Corrupt
+from hardsave.errors import Corrupt, Misuse
 from hardsave.objects.hashing import HASH_BYTES, Hash
 from hardsave.tuples import NamedTuple
 
 TARGET_BYTES = 256 * 1024  # a bulk save is cut into packs of about this size
 COMPRESSED_FROM = 2560  # a turn of a conversation is mostly less, and is read faster so
 _DENSE = b"\1"  # begins a dense body; no zstd frame begins so
+_SEALED = b"\2"  # begins an encrypted one, reserved: algorithm, length of the key's id, and that id
 _ENTRY = HASH_BYTES + 4
 
 
@@ -64,7 +66,7 @@ def pack_densely(objects: Iterable[tuple[Hash, bytes]]) -> Pack:
     plain = _put_in_order(batch)
     if plain.size < COMPRESSED_FROM:
         return plain
-    from hardsave.stores.sqlite.compression import compress_densely
+    from hardsave.stores.compression import compress_densely
 
     frame = compress_densely(plain.body, _addresses(plain.directory))
     return plain._replace(body=_DENSE + frame) if len(frame) + 1 < plain.size else plain
@@ -81,7 +83,7 @@ def is_dense(made: Pack) -> bool:
 def _packed(batch: list[tuple[Hash, bytes]], compresses: Callable[[], bool]) -> Pack:
     size = sum([len(data) for _, data in batch])
     if size >= COMPRESSED_FROM and compresses():
-        from hardsave.stores.sqlite.compression import compress  # small packs go without
+        from hardsave.stores.compression import compress  # small packs go without
 
         frame = compress([data for _, data in batch])
         if len(frame) < size:
@@ -109,11 +111,22 @@ def unpack(directory: bytes, body: bytes, size: int) -> dict[Hash, bytes]:
 
 
 def _decompressed(directory: bytes, body: bytes, size: int) -> bytes:
-    from hardsave.stores.sqlite.compression import decompress
+    from hardsave.stores.compression import decompress
 
+    if body.startswith(_SEALED):
+        raise Misuse(_sealed(body))
     if body.startswith(_DENSE):
         return decompress(body[len(_DENSE) :], size, _addresses(directory))
     return decompress(body, size)
+
+
+def _sealed(body: bytes) -> str:
+    algorithm, length = (*body[1:3], 0, 0)[:2]
+    key = body[3 : 3 + length].hex()
+    return (
+        f"a pack is encrypted with key {key!r} by algorithm {algorithm}, which this Hardsave does "
+        "not know; upgrade Hardsave to read it"
+    )
 
 
 def _addresses(directory: bytes) -> bytes:

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -23,19 +23,18 @@ from hardsave.stores.base import (
 )
 from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
+from hardsave.stores.local.database import OPEN_AGAIN, may_be_passing, translated
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.stores.local.turns import file_turn
 from hardsave.stores.sqlite import counts, ledger, packs
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.stores.sqlite.connection import (
-    OPEN_AGAIN,
     at_one_moment,
     connect,
     lies_in_memory,
     look,
     real_path,
-    translated,
 )
 from hardsave.stores.sqlite.connection_gate import ConnectionGate
 from hardsave.stores.sqlite.gc import vacuum
@@ -54,6 +53,8 @@ from hardsave.stores.sqlite.write import pins, put_ahead
 from hardsave.stores.sqlite.write.put_ahead import PutAhead
 from hardsave.stores.sqlite.write.transaction import PutNotes
 from hardsave.stores.sqlite.write.writer import Refusing, Writer
+
+_T = TypeVar("_T")
 
 
 class SqliteStore(Queries):
@@ -197,8 +198,9 @@ class SqliteStore(Queries):
             found = self._objects.kept(known, hashes)
             if len(found) == len(hashes):
                 return found
-        with self._reading() as connection:
-            return self._objects.read(connection, self._user(user, connection), hashes)
+        return self._asked(
+            lambda connection: self._objects.read(connection, self._user(user, connection), hashes)
+        )
 
     def _met(self, user: int, count: int) -> None:
         """Packs that were not known yet: whoever finds many of them waiting merges them."""
@@ -215,8 +217,11 @@ class SqliteStore(Queries):
             return {}
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
-        with self._reading() as connection:
-            return self._objects.missing(connection, self._user(user, connection), hashes)
+        return self._asked(
+            lambda connection: self._objects.missing(
+                connection, self._user(user, connection), hashes
+            )
+        )
 
     def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
         """A pack at a time, each in a transaction of its own: a long one would let the WAL grow.
@@ -350,7 +355,7 @@ class SqliteStore(Queries):
     is_shared = False
 
     def durability(self) -> Survives:
-        """A file system in memory keeps nothing through a power loss, whatever is synced to it."""
+        """A file system in memory keeps nothing through a power loss, even what is synced to it."""
         return "process" if lies_in_memory(self.path) else self._durability
 
     def stats(self, user: str | None) -> Stats:
@@ -496,11 +501,26 @@ class SqliteStore(Queries):
                 self._merger.merge(connection, user, every=True)
 
     def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
+        try:
+            return self._asked(
+                lambda connection: connection.execute(
+                    sql, (self._user(user, connection), *values)
+                ).fetchall()
+            )
+        except UnicodeEncodeError:
+            return []  # no stored text has lone surrogates
+
+    def _asked(self, question: Callable[[apsw.Connection], _T]) -> _T:
+        """The answer to a question; where the file seems malformed, to the same asked again."""
+        try:
+            with self._reading() as connection:
+                return question(connection)
+        except Corrupt as error:
+            if not may_be_passing(error):
+                raise
+            log(__name__).warning("%s was read again, because: %s", self.path, error)
         with self._reading() as connection:
-            try:
-                return connection.execute(sql, (self._user(user, connection), *values)).fetchall()
-            except UnicodeEncodeError:
-                return []  # no stored text has lone surrogates
+            return question(connection)
 
     def _user(self, name: str | None, connection: apsw.Connection | None = None) -> int:
         """A user's number; -1, which owns nothing, for one never seen."""

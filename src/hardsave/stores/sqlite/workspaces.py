@@ -10,9 +10,9 @@ from typing import Any
 import apsw
 
 from hardsave.objects.records import WorkspaceRecord
-from hardsave.stores.base import WorkspaceMove, check_workspace
 from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.write.operations import note
+from hardsave.stores.workspaces import WorkspaceMove, check_workspace
 
 _READ = "SELECT id, host, path, epoch FROM workspaces WHERE user = ?1"
 BY_ID = f"{_READ} AND id = ?2"

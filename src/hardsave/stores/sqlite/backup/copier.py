@@ -18,16 +18,12 @@ import apsw
 from hardsave.defaults import SPARE_BYTES
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
+from hardsave.stores.local.database import free_bytes, in_our_words
 from hardsave.stores.local.file_lock import is_at
 from hardsave.stores.sqlite.backup import backup_file, durable_files, row_feed
 from hardsave.stores.sqlite.backup.backup_file import Copied
 from hardsave.stores.sqlite.backup.row_feed import Outdated
-from hardsave.stores.sqlite.connection import (
-    free_bytes,
-    in_our_words,
-    wal_bytes,
-    wal_bytes_of,
-)
+from hardsave.stores.sqlite.connection import wal_bytes, wal_bytes_of
 from hardsave.stores.sqlite.gc import rewrite_lock, vacuum
 from hardsave.stores.sqlite.open.file_identity import status_of
 from hardsave.stores.sqlite.open.read_only import is_for_want_of_room

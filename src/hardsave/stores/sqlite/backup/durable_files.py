@@ -5,13 +5,13 @@ import os
 
 import apsw
 
-from hardsave.stores.sqlite.connection import (
+from hardsave.stores.local.database import (
     CHECKSUM_BYTES,
     CHECKSUM_VFS,
-    PAGE_BYTES,
     in_our_words,
     load_checksums,
 )
+from hardsave.stores.sqlite.connection import PAGE_BYTES
 
 TAKEOVER = "-takeover-new"  # of a store that replaces a damaged one
 # Beside it: what can still be read of files, by what it is a source of.

@@ -19,6 +19,7 @@ from typing import Any
 import apsw
 
 from hardsave.errors import Corrupt, Unavailable
+from hardsave.stores.local.database import in_our_words
 from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.backup.backup_file import (
@@ -29,7 +30,7 @@ from hardsave.stores.sqlite.backup.backup_file import (
     copy_rows,
     path_of,
 )
-from hardsave.stores.sqlite.connection import connect, in_our_words
+from hardsave.stores.sqlite.connection import connect
 from hardsave.stores.sqlite.read.object_index import USER_SHIFT
 
 OLD = "-old"  # what a new backup takes the place of, until that is done

@@ -10,17 +10,14 @@ from collections.abc import Callable
 
 import apsw
 
-from hardsave.errors import Corrupt, Unavailable
-from hardsave.stores.sqlite.connection import check_wal, is_failing, wal_bytes_of
+from hardsave.errors import Corrupt
+from hardsave.stores.local.database import is_failing
+from hardsave.stores.on_disk import Gone
+from hardsave.stores.sqlite.connection import check_wal, wal_bytes_of
 from hardsave.stores.sqlite.salvage.wal_reader import is_cut, use_of
 from hardsave.tuples import NamedTuple
 
 ALARMS = 3  # without a reason, and times are not looked at any more
-
-
-class Gone(Unavailable):
-    """A file that is open is not where it belongs. Whoever opens the store again finds another, or
-    what there is to make one from."""
 
 
 class WalGone(Gone):

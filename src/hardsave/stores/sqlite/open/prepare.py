@@ -15,16 +15,15 @@ from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.stores.base import Durability
+from hardsave.stores.local.database import OPEN_AGAIN, in_our_words
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.backup import backup_file
 from hardsave.stores.sqlite.connection import (
-    OPEN_AGAIN,
     PAGE_BYTES,
     check_pages_are_checked,
     check_wal,
     connect,
-    in_our_words,
     look,
     refuse_place,
     refuse_second_name,
@@ -36,9 +35,11 @@ from hardsave.stores.sqlite.open.commit_mark import CommitMark, MarkRecord
 from hardsave.stores.sqlite.open.presence import Presence
 from hardsave.stores.sqlite.open.read_only import (
     ASKED,
+    LiveFile,
     ReadOnlyFile,
     Reason,
     is_for_want_of_room,
+    is_live,
     read_only,
 )
 from hardsave.stores.sqlite.salvage.wal_reader import dropped, is_cut
@@ -118,6 +119,8 @@ def _read_only(path: str, mark: CommitMark, reason: Reason, *, is_open_here: boo
         )
     if not is_open_here:
         _check_header(path, mark.read() is not None or os.path.exists(backup_file.path_of(path)))
+    if reason is ASKED and is_live(path):
+        return LiveFile(path, mark)
     found = ReadOnlyFile(path, mark, reason)
     with contextlib.closing(found.connect()) as connection, in_our_words(path):
         _check_read_only(connection, path, mark)

@@ -19,8 +19,9 @@ import apsw
 
 from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, Unavailable
+from hardsave.stores.local.database import CHECKSUM_VFS, in_our_words, load_checksums
 from hardsave.stores.sqlite import schema
-from hardsave.stores.sqlite.connection import PAGE_BYTES, in_our_words
+from hardsave.stores.sqlite.connection import PAGE_BYTES
 from hardsave.stores.sqlite.open.commit_mark import CommitMark
 from hardsave.stores.sqlite.salvage.wal_reader import with_checksum
 from hardsave.tuples import NamedTuple
@@ -113,16 +114,70 @@ class ReadOnlyFile:
         why = self.reason.why.format(self.path)
         return Unavailable(f"{why}: it is open for reading alone; {self.reason.cure} and repeat")
 
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class LiveFile(ReadOnlyFile):
+    """A file that other processes have open, so that the index of its WAL is there. It is shared
+    with them: their commits are seen at once, and their locks hold."""
+
+    def __init__(self, path: str, mark: CommitMark) -> None:
+        self.path = path
+        self.reason = ASKED
+        self._file = _identity(path)
+        self._kept = self.connect()  # as long as it is open, no process takes the index away
+        try:
+            with in_our_words(path):
+                self._check(self._kept, mark)
+        except BaseException:
+            self._kept.close()
+            raise
+
+    def connect(self) -> apsw.Connection:
+        load_checksums()
+        with in_our_words(self.path):
+            flags = apsw.SQLITE_OPEN_READONLY
+            return _configured(apsw.Connection(self.path, flags=flags, vfs=CHECKSUM_VFS))
+
+    def has_moved(self) -> bool:
+        """Whether another file lies there by now."""
+        return _identity(self.path) != self._file
+
+    def close(self) -> None:
+        self._kept.close()
+
+
+def is_live(path: str) -> bool:
+    """Whether the WAL and its index lie beside a file: a process has it open, or was killed."""
+    return all(os.access(path + end, os.W_OK) for end in ("-wal", "-shm"))
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _configured(connection: apsw.Connection) -> apsw.Connection:
+    try:
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # which would write
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
 
 def connect(path: str) -> apsw.Connection:
     """A connection that reads, and nothing else."""
     _make_vfs()
     with in_our_words(path):
-        connection = _opened(path)
+        connection = _configured(_opened(path))
         try:
-            connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
-            connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # which would write
             connection.pragma("locking_mode", "exclusive")  # before the first read
         except BaseException:
             connection.close()

@@ -1,7 +1,7 @@
 """What is read with one statement: checkpoints, timelines, the log, tasks."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from hardsave.objects.records import (
@@ -207,12 +207,18 @@ class Queries:
         return [CheckpointRecord._make(row) for row in rows]
 
     def labels(self, user: str | None, ids: Collection[Id]) -> dict[Id, Labels]:
-        found = {id: tuple(self._rows(attached.LABELS, user, id)) for id in ids}
-        return {id: labels for id, labels in found.items() if labels}
+        found: dict[Id, list[tuple[str, str]]] = {}
+        for some in _pieces(ids):
+            for id, key, value in self._rows(attached.labels_of(len(some)), user, *some):
+                found.setdefault(id, []).append((key, value))
+        return {id: tuple(labels) for id, labels in found.items()}
 
     def notes(self, user: str | None, ids: Collection[Id]) -> dict[Id, list[Note]]:
-        found = {id: [Note(*row) for row in self._rows(attached.NOTES, user, id)] for id in ids}
-        return {id: notes for id, notes in found.items() if notes}
+        found: dict[Id, list[Note]] = {}
+        for some in _pieces(ids):
+            for id, key, data in self._rows(attached.notes_of(len(some)), user, *some):
+                found.setdefault(id, []).append(Note(key, data))
+        return found
 
     def count(self, user: str | None, timeline: str) -> int:
         row = self._row("SELECT saved FROM timelines WHERE user = ? AND name = ?", user, timeline)
@@ -353,6 +359,12 @@ class Queries:
     def journal(self, user: str | None, task: str, generation: int) -> list[EntryRecord]:
         rows = self._rows(ledger.JOURNAL, user, task, generation)
         return [EntryRecord(*row) for row in rows]
+
+
+def _pieces(ids: Collection[Id]) -> Iterator[list[Id]]:
+    every = list(ids)
+    for start in range(0, len(every), attached.MANY):
+        yield every[start : start + attached.MANY]
 
 
 def _past(prefix: str) -> str | None:

@@ -21,10 +21,11 @@ from typing import Any, BinaryIO
 
 import apsw
 
+from hardsave.stores.local.database import CHECKSUM_BYTES
 from hardsave.stores.sqlite.backup import row_feed
 from hardsave.stores.sqlite.backup.backup_file import KEYS
 from hardsave.stores.sqlite.backup.durable_files import create, discard
-from hardsave.stores.sqlite.connection import CHECKSUM_BYTES, PAGE_BYTES
+from hardsave.stores.sqlite.connection import PAGE_BYTES
 from hardsave.stores.sqlite.salvage import wal_reader
 from hardsave.tuples import NamedTuple
 

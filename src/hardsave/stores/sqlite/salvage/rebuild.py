@@ -17,6 +17,7 @@ from urllib.parse import quote
 import apsw
 
 from hardsave.objects.records import Id
+from hardsave.stores.local.database import is_failing
 from hardsave.stores.sqlite import schema
 from hardsave.stores.sqlite.backup.backup_file import (
     CHANGED_TASKS,
@@ -26,7 +27,6 @@ from hardsave.stores.sqlite.backup.backup_file import (
     insert,
 )
 from hardsave.stores.sqlite.backup.durable_files import ROWS, create, discard, sync
-from hardsave.stores.sqlite.connection import is_failing
 from hardsave.stores.sqlite.read.object_index import bounds
 from hardsave.stores.sqlite.salvage.page_scan import gather
 from hardsave.stores.sqlite.salvage.structure_check import index_faults

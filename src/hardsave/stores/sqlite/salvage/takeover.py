@@ -23,8 +23,8 @@ from hardsave.errors import Corrupt
 from hardsave.logs import log
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import ID_BYTES
+from hardsave.stores.local.database import in_our_words
 from hardsave.stores.sqlite.backup import backup_file, durable_files
-from hardsave.stores.sqlite.connection import in_our_words
 from hardsave.stores.sqlite.open.commit_mark import CommitMark
 from hardsave.stores.sqlite.salvage.object_check import ObjectCheck
 from hardsave.stores.sqlite.salvage.rebuild import Entry, Range, Rebuild

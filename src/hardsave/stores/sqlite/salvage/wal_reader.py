@@ -12,7 +12,8 @@ from typing import BinaryIO
 
 import apsw
 
-from hardsave.stores.sqlite.connection import CHECKSUM_BYTES, PAGE_BYTES
+from hardsave.stores.local.database import CHECKSUM_BYTES
+from hardsave.stores.sqlite.connection import PAGE_BYTES
 from hardsave.tuples import NamedTuple
 
 _HEADER = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two sums

@@ -10,7 +10,7 @@ import contextlib
 import os
 
 from hardsave.defaults import SPARE_BYTES
-from hardsave.stores.sqlite.connection import free_bytes
+from hardsave.stores.local.database import free_bytes
 
 SUFFIX = "-reserve"
 _WORTH_IT = 4 * SPARE_BYTES  # of a store: a smaller one has little to give back

@@ -44,16 +44,43 @@ _DROP_LABELS = f"""
     WHERE id >= ?1 << {schema.LABEL_BITS} AND id < (?1 + 1) << {schema.LABEL_BITS} RETURNING id
 """  # noqa: S608 # put together from constants only
 _DROP_NOTES = "DELETE FROM notes WHERE checkpoint = ? RETURNING id"
-# Whether it is a branch is answered by the page of the index that the new row goes to.
-ADD_CHECKPOINT = """
+_ADD = """
     INSERT INTO checkpoints (number, user, id, timeline, seq, parent, created_at,
                              name, kind, status, description, metadata, root,
                              snapshot, workspace, task, generation, attempt, summary, branch)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-            CASE WHEN ?6 IS NOT NULL AND ?6 IS NOT (
-                SELECT id FROM checkpoints WHERE timeline = ?4 AND seq = ?5 - 1) THEN 1 END)
+            {0})
 """
+_IS_A_BRANCH = """
+    CASE WHEN ?6 IS NOT NULL AND ?6 IS NOT (
+        SELECT id FROM checkpoints WHERE timeline = ?4 AND seq = ?5 - 1) THEN 1 END
+"""
+_ADD_CHECKPOINT = _ADD.format(_IS_A_BRANCH)
+_ADD_SUCCESSOR = _ADD.format("NULL")  # of one that is known to be right after its parent
 Shown = Counter[int]  # how many more checkpoints, or fewer, can be seen on a timeline
+
+
+class Recognised(Exception):
+    """The event of a batch is stored already, under this number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def add_checkpoint(cursor: apsw.Cursor, values: tuple[Any, ...], *, goes_on: bool) -> None:
+    """Add the checkpoint of a batch; `goes_on`: it comes right after its parent.
+
+    A save that moves its timeline on as it expects is not looked up before. So an id that was used
+    elsewhere, or comes again after the timeline moved, is met here: `Recognised`.
+    """
+    try:
+        cursor.execute(_ADD_SUCCESSOR if goes_on else _ADD_CHECKPOINT, values)
+    except apsw.ConstraintError:
+        _, user, id, *_ = values
+        if done := number_of(cursor.connection, user, id):
+            raise Recognised(done) from None
+        raise
 
 
 def check(connection: apsw.Connection, user: int, changes: Changes) -> None:
@@ -62,7 +89,7 @@ def check(connection: apsw.Connection, user: int, changes: Changes) -> None:
     if changes.latest is not None and (latest or 0) > changes.latest:
         raise Conflict("another operation has been logged meanwhile")
     for id in changes.keeps:
-        if _number(connection, user, id) is None:
+        if number_of(connection, user, id) is None:
             raise CheckpointGone(f"checkpoint {id.hex()} was dropped meanwhile")
 
 
@@ -77,7 +104,7 @@ def add_checkpoints(
     for record in records:
         timeline = timeline_of(connection, user, record.timeline)
         values = (first, user, record.id, timeline, *record[3:-1])
-        connection.execute(ADD_CHECKPOINT, values)
+        connection.execute(_ADD_CHECKPOINT, values)
         shown[timeline] += 1
         sql = "DELETE FROM tombstones WHERE user = ? AND id = ? RETURNING number"
         note(connection, "checkpoints", _returned(connection, sql, (user, record.id)))
@@ -90,7 +117,7 @@ def add_tombstones(
 ) -> int:
     """Add tombstones of checkpoints that never were here; the number after the last one's."""
     for stone in stones:
-        if _number(connection, user, stone.id) is None:
+        if number_of(connection, user, stone.id) is None:
             timeline = timeline_of(connection, user, stone.timeline)
             connection.execute(
                 "INSERT OR IGNORE INTO tombstones (number, user, id, timeline, seq, parent) "
@@ -189,7 +216,8 @@ def timeline_of(connection: apsw.Connection, user: int, name: str) -> int:
     return int(found)
 
 
-def _number(connection: apsw.Connection, user: int, id: Id) -> int | None:
+def number_of(connection: apsw.Connection, user: int, id: Id) -> int | None:
+    """The commit of a checkpoint, if it is there."""
     sql = "SELECT number FROM checkpoints WHERE user = ? AND id = ?"
     found = connection.execute(sql, (user, id)).get
     return None if found is None else int(found)

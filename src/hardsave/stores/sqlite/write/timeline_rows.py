@@ -1,9 +1,11 @@
 """The rows of timelines, as a move changes them, with what is kept of their checkpoints.
 
 A save counts its checkpoint in the statement that moves the timeline: the row is written anyway.
+That statement also finds out whether the new checkpoint comes right after its parent, as nearly
+every one does: the timeline was not moved since the last save on it. Otherwise that is looked up.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
@@ -14,57 +16,66 @@ from hardsave.stores.sqlite import counts
 ID = "SELECT id FROM timelines WHERE user = ? AND name = ?"
 _ADD = """
     INSERT INTO timelines (user, name, head, last_seq, created_at, origin, deleted, title,
-                           saved, updated_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+                           saved, updated_at, moved)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NOT ?9) ON CONFLICT DO NOTHING
 """
 _MOVE = """
-    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?
+    UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?,
+        moved = 1
     WHERE id = ? AND head IS ? AND last_seq = ?
 """
 _SAVE = """
     UPDATE timelines SET head = ?, last_seq = ?, created_at = ?, origin = ?, deleted = ?,
-        updated_at = ?, saved = saved + 1
+        updated_at = ?, saved = saved + 1, moved = 0
     WHERE id = ? AND head IS ? AND last_seq = ?
 """
+_SAVE_RIGHT_AFTER = f"{_SAVE} AND NOT moved"
 _SET_TITLE = "UPDATE timelines SET title = ? WHERE id = ?"
 _STANDING = "SELECT name, head, last_seq, created_at, origin FROM timelines WHERE id = ?"
 
 
-def add(cursor: apsw.Cursor, user: int, batch: Batch, move: Move) -> bool:
-    """Add a timeline; False if there is one of its name."""
-    saves, updated_at = _saves(batch, move), _updated_at(batch, move)
-    cursor.execute(_ADD, (user, *move.become, saves, updated_at))
-    return cursor.connection.changes() > 0
+Outcome = Literal["elsewhere", "moved", "goes on"]
+"""Where a move has met its timeline. It "goes on" with a save right after the one before."""
 
 
-def move(cursor: apsw.Cursor, row: int, batch: Batch, move: Move, expect: TimelineRecord) -> bool:
-    """Move a timeline; False if it is not where it is expected."""
-    become, place = move.become, (row, *expect[1:3])
-    saves = _saves(batch, move)
+def add(cursor: apsw.Cursor, user: int, batch: Batch, move: Move) -> Outcome:
+    """Add a timeline, unless there is one of its name."""
+    event, updated_at = batch.event, move.become.created_at
+    saves = isinstance(event, CheckpointRecord) and move is batch.move
     if saves:
-        cursor.execute(_SAVE, (*become[1:6], _updated_at(batch, move), *place))
+        updated_at = max(updated_at, event.created_at)
+    cursor.execute(_ADD, (user, *move.become, saves, updated_at))
+    return "moved" if cursor.connection.changes() else "elsewhere"
+
+
+def move(
+    cursor: apsw.Cursor, row: int, batch: Batch, move: Move, expect: TimelineRecord
+) -> Outcome:
+    """Move a timeline, unless it is elsewhere than it is expected."""
+    become, place = move.become, (row, *expect[1:3])
+    connection, event = cursor.connection, batch.event
+    outcome: Outcome = "moved"
+    if isinstance(event, CheckpointRecord) and move is batch.move:
+        values = (*become[1:6], max(become.created_at, event.created_at), *place)
+        follows = event.parent == expect.head and event.seq == expect.last_seq + 1
+        if follows:
+            cursor.execute(_SAVE_RIGHT_AFTER, values)
+        if follows and connection.changes():
+            outcome = "goes on"
+        else:
+            cursor.execute(_SAVE, values)
+            outcome = "moved" if connection.changes() else "elsewhere"
     else:
         cursor.execute(_MOVE, (*become[1:6], *place))
-    if not cursor.connection.changes():
-        return False
-    if not saves:
-        counts.change(cursor.connection, {row: 0})  # it may say that it was made at another time
-    if become.title != expect.title:
+        if not connection.changes():
+            return "elsewhere"
+        counts.change(connection, {row: 0})  # it may say that it was made at another time
+    if become.title != expect.title and outcome != "elsewhere":
         cursor.execute(_SET_TITLE, (become.title, row))
-    return True
+    return outcome
 
 
 def standing(connection: apsw.Connection, row: int) -> TimelineRecord | None:
     """Where a timeline stands; None if there is no such row."""
     found: Any = connection.execute(_STANDING, (row,)).fetchone()
     return None if found is None else TimelineRecord(*found)
-
-
-def _saves(batch: Batch, move: Move) -> bool:
-    """Whether the event of the batch is a checkpoint of this timeline."""
-    return isinstance(batch.event, CheckpointRecord) and move is batch.move
-
-
-def _updated_at(batch: Batch, move: Move) -> int:
-    made = move.become.created_at
-    return max(made, batch.event.created_at) if _saves(batch, move) else made

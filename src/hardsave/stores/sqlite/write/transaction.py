@@ -27,8 +27,8 @@ from hardsave.stores.base import (
     conflict_message,
 )
 from hardsave.stores.ledger import NO_WORK
+from hardsave.stores.local.database import translated
 from hardsave.stores.sqlite import attached, counts, ledger, packs, schema, workspaces
-from hardsave.stores.sqlite.connection import translated
 from hardsave.stores.sqlite.read.object_index import ObjectIndex, bounds
 from hardsave.stores.sqlite.write import needs, operations, pins, timeline_rows
 from hardsave.stores.sqlite.write.pins import Pin
@@ -36,14 +36,6 @@ from hardsave.stores.sqlite.write.writer_cache import Standing, WriterCache
 from hardsave.tuples import NamedTuple
 
 MAX_TIMELINES = 10_000  # whose rows are kept in mind
-
-
-class _Recognised(Exception):
-    """The event of a batch is stored already, under this number."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 # Errors that end the whole transaction, whichever item met them first.
@@ -57,7 +49,7 @@ _FATAL = (
     apsw.BusyError,
 )
 # What a value can raise that SQLite does not take: one caller's, and no other's business.
-_OF_ONE = (_Recognised, HardsaveError, apsw.Error, ValueError, TypeError, OverflowError)
+_OF_ONE = (operations.Recognised, HardsaveError, apsw.Error, ValueError, TypeError, OverflowError)
 _DONE = -1  # in the place of a timeline's row: the batch was committed before
 
 _ADD_LOG = """
@@ -130,6 +122,7 @@ class Transaction:
         self._made: list[tuple[int, int, bytes]] = []  # (user, pack, directory)
         self._numbers: list[int] = []  # given out
         self._rearranges = False  # may have changed more than was added
+        self._goes_on = False  # the batch's checkpoint comes right after its parent
 
     def run(self) -> None:
         """Do what the items ask for, and answer each: its number, or its own error.
@@ -193,7 +186,7 @@ class Transaction:
         goes with the transaction, and an empty one takes its place."""
         try:
             return self._apply(item)
-        except _Recognised as known:
+        except operations.Recognised as known:
             self._connection.execute("ROLLBACK; BEGIN IMMEDIATE")
             self._take_back({}, {}, 0, 0, self._known.has_indexes)
             return known.number
@@ -224,7 +217,7 @@ class Transaction:
                 raise
             connection.execute("ROLLBACK TO item; RELEASE item")
             self._take_back(users, timelines, made, given, has_indexes)
-            if isinstance(error, _Recognised):
+            if isinstance(error, operations.Recognised):
                 return error.number
             if isinstance(error, apsw.Error):
                 return translated(error, connection.filename)
@@ -256,6 +249,7 @@ class Transaction:
             return self._add_step(user, batch)
         if not needs.moves_on(batch) and (done := self._number_of(user, batch)):
             return done
+        self._goes_on = False
         timeline = self._move(user, batch, batch.move) if batch.move is not None else None
         if timeline == _DONE:
             return self._number_of(user, batch)
@@ -287,7 +281,7 @@ class Transaction:
     def _need_indexes(self) -> None:
         if not self._has_indexes:
             schema.add_indexes(self._connection)
-            self._has_indexes = True
+        self._has_indexes = True
 
     def _add_step(self, user: int, batch: Batch) -> int:
         """The shortest way: one look at the task, one new row. Steps are what there is most of."""
@@ -330,9 +324,12 @@ class Transaction:
         so only one whose expectation fails has to be looked up.
         """
         name, expect = move.become.name, move.expect
-        is_new = expect is None and timeline_rows.add(self._cursor, user, batch, move)
+        outcome = timeline_rows.add(self._cursor, user, batch, move) if expect is None else None
         row = self._timeline(user, name)
-        if is_new or (expect and timeline_rows.move(self._cursor, row, batch, move, expect)):
+        if expect is not None:
+            outcome = timeline_rows.move(self._cursor, row, batch, move, expect)
+        self._goes_on = outcome == "goes on"
+        if outcome != "elsewhere":
             return row
         if self._number_of(user, batch):
             return _DONE
@@ -343,13 +340,9 @@ class Transaction:
         if isinstance(batch.event, EntryRecord):
             return ledger.number_of(self._connection, user, batch.event)
         if isinstance(batch.event, CheckpointRecord):
-            return self._number_of_checkpoint(user, batch.event.id)
+            return operations.number_of(self._connection, user, batch.event.id) or 0
         sql = "SELECT number FROM log WHERE user = ? AND id = ?"
         return int(self._one(sql, (user, batch.event.id)) or 0)
-
-    def _number_of_checkpoint(self, user: int, id: Id) -> int:
-        sql = "SELECT number FROM checkpoints WHERE user = ? AND id = ?"
-        return int(self._one(sql, (user, id)) or 0)
 
     def _timeline(self, user: int, name: str) -> int:
         """The row of a timeline; 0 if there is none."""
@@ -428,14 +421,7 @@ class Transaction:
             raise Corrupt(f"timeline {event.timeline!r} of a checkpoint does not exist")
         else:
             values = (number, user, event.id, timeline, *event[3:-1])
-            try:
-                self._cursor.execute(operations.ADD_CHECKPOINT, values)
-            except apsw.ConstraintError:
-                # A save that moves its timeline on as it expects is not looked up before: an id
-                # that was used elsewhere, or comes again after the timeline moved, is met here.
-                if done := self._number_of_checkpoint(user, event.id):
-                    raise _Recognised(done) from None
-                raise
+            operations.add_checkpoint(self._cursor, values, goes_on=self._goes_on)
         self._numbers.append(number)
         return number
 

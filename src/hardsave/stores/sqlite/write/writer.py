@@ -18,10 +18,11 @@ from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord, filled
 from hardsave.stores.base import Batch
+from hardsave.stores.local.database import free_bytes, translated
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.stores.sqlite import ledger, packs
 from hardsave.stores.sqlite.backup import backup_file, durable_files
-from hardsave.stores.sqlite.connection import cut_wal, free_bytes, translated, wal_bytes_of
+from hardsave.stores.sqlite.connection import cut_wal, wal_bytes_of
 from hardsave.stores.sqlite.gc import rewrite_lock
 from hardsave.stores.sqlite.open.commit_mark import CommitMark
 from hardsave.stores.sqlite.open.file_identity import Changed, FileIdentity, IndexGone, WalGone
@@ -348,4 +349,4 @@ class Refusing(Writer):
         raise self._file.refusal()
 
     def close(self) -> None:
-        pass
+        self._file.close()

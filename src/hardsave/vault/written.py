@@ -1,0 +1,59 @@
+"""Which objects an export has written: a few in memory, all of them in a scratch.
+
+What a checkpoint shares with the one before it was written a while ago; what it adds was never
+written. The first is found among the recent ones, the second is told by a filter that holds some
+bits of each address and is never wrong when it says no. So the scratch is hardly asked, and what it
+is to hold is given to it many at a time and sorted.
+"""
+
+import struct
+
+from hardsave.objects.hashing import Hash
+from hardsave.vault.scratch import Scratch
+
+TABLES = """
+    CREATE TABLE written (address BLOB PRIMARY KEY) WITHOUT ROWID;
+"""
+RECENT = 100_000  # objects, twice
+_FILTER_BITS = 1 << 26  # 8 MiB: with ten million objects it is wrong of one in twenty
+_WORDS = struct.Struct("<3I")
+
+
+class Written:
+    """The addresses of objects that were written."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._young: set[Hash] = set()
+        self._old: set[Hash] = set()
+        self._filter = bytearray(_FILTER_BITS // 8)  # of what is in the scratch
+
+    def __contains__(self, address: Hash) -> bool:
+        if address in self._young or address in self._old:
+            return True
+        if not self._may_be_stored(address):
+            return False
+        return self._scratch.row("SELECT 1 FROM written WHERE address = ?", address) is not None
+
+    def add(self, address: Hash) -> None:
+        self._young.add(address)
+        if len(self._young) >= RECENT:
+            self._store(self._old)
+            self._old, self._young = self._young, set()
+
+    def _may_be_stored(self, address: Hash) -> bool:
+        bits = self._filter
+        for word in _WORDS.unpack_from(address):
+            at = word % _FILTER_BITS
+            if not bits[at >> 3] & 1 << (at & 7):
+                return False
+        return True
+
+    def _store(self, addresses: set[Hash]) -> None:
+        bits = self._filter
+        for address in addresses:
+            for word in _WORDS.unpack_from(address):
+                at = word % _FILTER_BITS
+                bits[at >> 3] |= 1 << (at & 7)
+        rows = ((address,) for address in sorted(addresses))
+        self._scratch.many("INSERT INTO written VALUES (?)", rows)
