@@ -152,7 +152,7 @@ def search(url: str) -> tuple[float, int]:
 def index(url: str) -> tuple[float, int]:
     """The whole search index, from nothing."""
     with hardsave.open(url) as vault:
-        return _once(lambda: len(vault.search("aurora")))
+        return _once(lambda: len(vault.search("aurora", wait=True)))
 
 
 CALLS: dict[str, Callable[[str], tuple[float, int]]] = {

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from hardsave.vault.rewind import Rewind
     from hardsave.vault.rollback import RolledBack
     from hardsave.vault.save_request import ANY_HEAD
-    from hardsave.vault.search import Hit
+    from hardsave.vault.search import Hit, Hits
     from hardsave.vault.session_list import Session
     from hardsave.vault.store import Retention, VaultStore
     from hardsave.vault.transfer import Exported, Imported
@@ -145,7 +145,7 @@ _HOMES = {
     "hardsave.vault.rewind": ("Rewind",),
     "hardsave.vault.rollback": ("RolledBack",),
     "hardsave.vault.save_request": ("ANY_HEAD",),
-    "hardsave.vault.search": ("Hit",),
+    "hardsave.vault.search": ("Hit", "Hits"),
     "hardsave.vault.session_list": ("Session",),
     "hardsave.vault.store": ("Retention", "VaultStore"),
     "hardsave.vault.transfer": ("Exported", "Imported"),
@@ -190,6 +190,7 @@ __all__ = [
     "Guard",
     "HardsaveError",
     "Hit",
+    "Hits",
     "Imported",
     "Job",
     "JobHealth",

@@ -182,6 +182,7 @@ PARTS = (
             ("vault/bisect", "Bisected"),
             ("vault/bisect", "BisectTry"),
             ("vault/search", "Hit"),
+            ("vault/search", "Hits"),
             ("vault/follow", "Following"),
             ("vault/follow", "Event"),
             ("vault/events", "SaveFailed"),

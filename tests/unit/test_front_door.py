@@ -41,6 +41,7 @@ NAMES = [
     "Guard",
     "HardsaveError",
     "Hit",
+    "Hits",
     "Imported",
     "Job",
     "JobHealth",

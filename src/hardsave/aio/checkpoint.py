@@ -12,7 +12,7 @@ from hardsave.vault.save_request import Expected
 if TYPE_CHECKING:
     from hardsave.vault.follow import Event
     from hardsave.vault.graph import GraphNode
-    from hardsave.vault.search import Hit
+    from hardsave.vault.search import Hit, Hits
     from hardsave.vault.session_list import Session
 
 
@@ -123,6 +123,13 @@ def awaited_hit(hit: "Hit[sync_checkpoint.Checkpoint]", pool: Pool) -> "Hit[Chec
     newest = None if hit.newest is None else Checkpoint(hit.newest, pool)
     found = hit.replace(checkpoint=Checkpoint(hit.checkpoint, pool), newest=newest)
     return cast("Hit[Checkpoint]", found)
+
+
+def awaited_hits(found: "Hits[sync_checkpoint.Checkpoint]", pool: Pool) -> "Hits[Checkpoint]":
+    from hardsave.vault.search import Hits  # loaded by the search
+
+    hits = [awaited_hit(hit, pool) for hit in found]
+    return Hits(hits, found.next, unsearched=found.unsearched, reaches=found.reaches)
 
 
 def awaited_session(

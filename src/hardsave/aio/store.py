@@ -53,6 +53,9 @@ class VaultStore:
             await self._pool.tell("collected", done.collected)
         return done
 
+    async def update_search(self, *, seconds: float) -> bool:
+        return await self._pool.run(self._sync.update_search, seconds=seconds)
+
     async def purge(
         self, ref: Ref | None = None, *, timeline: str | None = None, text: str | None = None
     ) -> "Purged":

@@ -9,7 +9,7 @@ from hardsave.aio.checkpoint import (
     Checkpoint,
     Ref,
     awaited_event,
-    awaited_hit,
+    awaited_hits,
     awaited_session,
     plain,
 )
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hardsave.tasks.awaited import Tasks
     from hardsave.timeline.diff import Diff
     from hardsave.vault.follow import Event, Following
-    from hardsave.vault.search import Hit
+    from hardsave.vault.search import Hits
     from hardsave.vault.session_list import Session
     from hardsave.vault.transfer import Exported, Imported
 
@@ -219,11 +219,12 @@ class Vault:
         timeline: str | Iterable[str] | None = None,
         limit: int = 50,
         after: str | None = None,
-    ) -> "Page[Hit[Checkpoint]]":
+        wait: bool = False,
+    ) -> "Hits[Checkpoint]":
         found = await self._pool.run(
-            self._sync.search, text, timeline=timeline, limit=limit, after=after
+            self._sync.search, text, timeline=timeline, limit=limit, after=after, wait=wait
         )
-        return Page([awaited_hit(hit, self._pool) for hit in found], found.next)
+        return awaited_hits(found, self._pool)
 
     def follow(
         self,

@@ -40,6 +40,7 @@ from hardsave.stores.local.daemon_lock import DaemonLock
 from hardsave.stores.registry import file_path
 
 _REOPEN_SECONDS = 1.0  # before a lost store is opened anew, and twice as long after each failure
+_SEARCH_SECONDS = 0.2  # of the processor, for the search index, whenever it looks around
 _LONGEST_REOPEN_SECONDS = 60.0
 _LONGEST_REASON = 2000  # bytes, which a pipe takes at once
 _LARGEST_LOG = 1 << 20
@@ -76,14 +77,15 @@ class Daemon:
         handler = HookHandler(vault, self._address, self._lifecycle, self._calls, self._timeline)
         path = Path(self._address.socket)
         with lock, _serving(path, handler, listening):
-            self._stay(vault.workspace(self._address.workspace), is_ready)
+            self._stay(vault, is_ready)
         if self._recording is not None and self._recording.has_lost_store:
             return False
         if self._recording is not None or handler.has_seen_an_end:
             _keep_up(vault)
         return True
 
-    def _stay(self, workspace: hardsave.Workspace, is_ready: Callable[[], None]) -> None:
+    def _stay(self, vault: hardsave.Vault, is_ready: Callable[[], None]) -> None:
+        workspace = vault.workspace(self._address.workspace)
         if self._recording is not None:
             self._recording.begin()
         with workspace.watch() as eyes:
@@ -96,15 +98,16 @@ class Daemon:
                 self._recording.save_changes()
             is_ready()
             _log.info("%s is known", self._address.workspace)
-            self._wait(eyes)
+            self._wait(vault, eyes)
         if self._recording is not None and self._lifecycle.is_told_to_end:
             self._recording.end()
 
-    def _wait(self, eyes: hardsave.Watching) -> None:
+    def _wait(self, vault: hardsave.Vault, eyes: hardsave.Watching) -> None:
         recording, lifecycle = self._recording, self._lifecycle
         while not (why := lifecycle.why_end()):
             if recording is None:
                 lifecycle.wait()
+                _update_search(vault)
             else:
                 recording.wait_and_save(eyes, lambda: lifecycle.is_told_to_end)
                 if recording.has_lost_store:
@@ -125,6 +128,14 @@ def _serving(path: Path, handler: RequestHandler, listening: int | None) -> Iter
         yield
     finally:
         here.close()
+
+
+def _update_search(vault: hardsave.Vault) -> None:
+    """A small step at a time: a hook may come."""
+    try:
+        vault.store.update_search(seconds=_SEARCH_SECONDS)
+    except (HardsaveError, OSError) as error:
+        _log.warning("the search index could not be brought up to date: %s", error)
 
 
 def _keep_up(vault: hardsave.Vault) -> None:

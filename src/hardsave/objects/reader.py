@@ -30,7 +30,7 @@ class Reader:
 
     def open(self, address: Hash) -> Any:
         """A plain value, or `Stored` if it was split."""
-        return self._parsed(self.fetch([address])[address])
+        return self.parsed(self.fetch([address])[address])
 
     def items(self, stored: Stored, low: int, high: int) -> list[Any]:
         """Items `low` to `high` of a split container, flat, values that are objects as Ref."""
@@ -84,16 +84,21 @@ class Reader:
         """The open edges above the items, lowest first: counts and addresses."""
         address = stored.edge
         while address is not None:
-            found = envelope.unseal(self.fetch([address])[address])
-            if found.kind != envelope.EDGE:
-                raise Corrupt(f"object {address.hex()} is not an edge; run verify")
-            try:
-                higher, counts = self.codec.decode(found.payload)
-                refs = found.refs[:-1] if higher else found.refs
-                address = found.refs[-1] if higher else None
-            except (TypeError, ValueError, IndexError) as error:
-                raise Corrupt("an edge of a stored sequence is malformed; run verify") from error
-            yield _numbers(counts, refs), list(refs)
+            counts, refs, address = self.edge(address)
+            yield counts, refs
+
+    def edge(self, address: Hash) -> tuple[list[int], list[Hash], Hash | None]:
+        """One open edge: counts and addresses, and where the next higher one is."""
+        found = envelope.unseal(self.fetch([address])[address])
+        if found.kind != envelope.EDGE:
+            raise Corrupt(f"object {address.hex()} is not an edge; run verify")
+        try:
+            higher, counts = self.codec.decode(found.payload)
+            refs = found.refs[:-1] if higher else found.refs
+            above = found.refs[-1] if higher else None
+        except (TypeError, ValueError, IndexError) as error:
+            raise Corrupt("an edge of a stored sequence is malformed; run verify") from error
+        return _numbers(counts, refs), list(refs), above
 
     def children(self, address: Hash, data: bytes) -> tuple[list[int], tuple[Hash, ...]]:
         """What a node stands for: counts and addresses of the level below."""
@@ -122,7 +127,7 @@ class Reader:
     def _value(self, data: bytes) -> Any:
         if data[:2] == _PLAIN_VALUE:  # by far the most common
             return self.codec.decode(data[2:])
-        parsed = self._parsed(data)
+        parsed = self.parsed(data)
         if not isinstance(parsed, Stored):
             return parsed
         items = self.resolve(self.items(parsed, 0, parsed.length))
@@ -131,7 +136,8 @@ class Reader:
         except (TypeError, ValueError) as error:
             raise Corrupt("a stored key or member cannot be one; run verify") from error
 
-    def _parsed(self, data: bytes) -> Any:
+    def parsed(self, data: bytes) -> Any:
+        """A plain value, or `Stored` if it was split, from its object."""
         if data[:2] == _PLAIN_VALUE:
             return self.codec.decode(data[2:])
         kind, refs, payload = envelope.unseal(data)

@@ -1,17 +1,22 @@
 """Finding texts: in states, in the names, descriptions and statuses of checkpoints, and in the
 paths of files that they changed.
 
-The index is brought up to date first (see `search_walk`), so a search finds all that was saved
-before it began. What it finds is compared with the store: nothing hidden or dropped is shown.
+The index is brought up to date first (see `search_walk`), but only for a quarter of a second: if it
+is far behind, what was found so far is the answer, which says how far it reaches. The rest is
+taken in a step at a time, by further searches, daemons, upkeep, or a caller that waits for it. What
+is found is compared with the store: nothing hidden or dropped is shown.
 """
 
 import json
 import struct
 from collections.abc import Iterable
+from datetime import UTC, datetime
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from hardsave.errors import Misuse
 from hardsave.page import Page
+from hardsave.progress import Meter, Total, meter
 from hardsave.record import Record
 from hardsave.timeline import names
 from hardsave.tuples import NamedTuple
@@ -19,7 +24,7 @@ from hardsave.vault import local_data
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.search_files import Change
-from hardsave.vault.search_walk import catch_up
+from hardsave.vault.search_walk import catch_up, reach
 from hardsave.vault.search_words import APART, expression
 
 if TYPE_CHECKING:
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 Field = Literal["state", "name", "description", "status", "timeline", "file"]
 
+SEARCH_SECONDS = 0.25  # of the processor, for what is new
+STEP_SECONDS = 1.0  # of the processor, that others who search wait for
 SNIPPET_TOKENS = 24
 SNIPPET_CHARACTERS = 300
 MAX_LIMIT = 10_000
@@ -66,6 +73,30 @@ class Hit(Record, Generic[C]):
     """What became of the file there."""
 
 
+class Hits(Page[Hit[C]]):
+    """A page of what was found, and how far the search reached."""
+
+    def __init__(
+        self,
+        items: Iterable[Hit[C]],
+        following: str | None,
+        *,
+        unsearched: int = 0,
+        reaches: datetime | None = None,
+    ) -> None:
+        super().__init__(items, following)
+        self.unsearched = unsearched
+        """So many of the newest checkpoints are not in the index yet; some of them may have the
+        text, too. `wait=True` takes them in first."""
+        self.reaches = reaches
+        """When the last checkpoint was saved that was searched; None: all were."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything was searched that was saved before."""
+        return self.reaches is None
+
+
 class _Row(NamedTuple):
     score: float
     order: int
@@ -88,13 +119,45 @@ def search(
     timelines: str | Iterable[str] | None,
     limit: int,
     after: str | None,
-) -> Page[Hit[Checkpoint]]:
+    *,
+    wait: bool,
+) -> Hits[Checkpoint]:
     """A page of what one user's checkpoints say."""
     wanted = expression(text)
     _check_limit(limit)
     values = (wanted, _chosen(timelines), *_position(after), limit + 1)
     local_data.drop_if_purged(context)
+    if wait:
+        _bring_up_to_date(context)
     return context.search_index().use(lambda index: _found(context, index, values, limit))
+
+
+def advance(context: Context, seconds: float) -> bool:
+    """Bring the index up to date, if a search has made one, for so many seconds of this thread's
+    processor time; whether there is no more to do."""
+    local_data.drop_if_purged(context)
+    if not context.search_index().is_made:
+        return True
+    until = thread_time() + seconds
+    while (left := until - thread_time()) > 0:
+        if _step(context, min(left, STEP_SECONDS)):
+            return True
+    return False
+
+
+def _bring_up_to_date(context: Context) -> None:
+    """However long that takes; between two steps others can search."""
+    total = Total(context.store.stats(context.user).checkpoints)
+    taken_in = meter("indexing", "checkpoints", lambda: total)
+    while not _step(context, STEP_SECONDS, taken_in):
+        pass
+
+
+def _step(context: Context, seconds: float, taken_in: Meter | None = None) -> bool:
+    def take_in(index: "apsw.Connection") -> bool:
+        return catch_up(context, index, seconds=seconds, is_patient=True, taken_in=taken_in)
+
+    return context.search_index().use(take_in)
 
 
 def _chosen(timelines: str | Iterable[str] | None) -> str | None:
@@ -114,12 +177,12 @@ def _check_limit(limit: Any) -> None:
 
 def _found(
     context: Context, index: "apsw.Connection", values: tuple[Any, ...], limit: int
-) -> Page[Hit[Checkpoint]]:
-    catch_up(context, index)
+) -> Hits[Checkpoint]:
+    is_current = catch_up(context, index, seconds=SEARCH_SECONDS)
     rows = _rows(index, values)
     shown = _shown(context, rows[:limit])
-    if len(shown) < len(rows[:limit]):  # others were hidden or dropped this moment
-        catch_up(context, index, thorough=True)
+    if is_current and len(shown) < len(rows[:limit]):  # others were hidden or dropped this moment
+        is_current = catch_up(context, index, seconds=SEARCH_SECONDS, thorough=True)
         rows = _rows(index, values)
         shown = _shown(context, rows[:limit])
     snippets = _snippets(index, values[0], {row.text for row, _ in shown})
@@ -128,7 +191,12 @@ def _found(
         _of_file(context, index, row, hit) if row.field == "file" else hit
         for (row, _), hit in zip(shown, hits, strict=True)
     ]
-    return Page(hits, rows[limit - 1].cursor if len(rows) > limit else None)
+    following = rows[limit - 1].cursor if len(rows) > limit else None
+    if is_current:
+        return Hits(hits, following)
+    left, upto = reach(context, index)
+    reaches = datetime.fromtimestamp((upto or 0) / 1_000_000, UTC)
+    return Hits(hits, following, unsearched=left, reaches=reaches)
 
 
 def _rows(index: "apsw.Connection", values: tuple[Any, ...]) -> list[_Row]:

@@ -4,8 +4,8 @@ It may be deleted or damaged at any time: the next search makes it anew. It is n
 saves do not touch it. A file for each user, because ranking counts how often a word occurs:
 in one for all, ranks would tell what others write about.
 
-Whoever uses it holds an exclusive lock, and closes the file before giving the lock back. So
-removing it takes nothing away from under anybody, and no connection crosses a fork. Where it
+A process that uses it holds an exclusive lock, and closes the file before giving the lock back. So
+removing it takes nothing away from another one, and no connection crosses a fork. Where it
 cannot be written, a search brings a copy up to date that goes with its vault, and sees as much.
 """
 
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-VERSION = 2
+VERSION = 3
 LOCK_SECONDS = 60.0
+_CACHE_KIB = 48 * 1024  # texts come by their hashes: pages all over the file
 
 _SCHEMA = f"""
     CREATE TABLE progress (
@@ -45,11 +46,10 @@ _SCHEMA = f"""
         timeline   INTEGER NOT NULL,
         root       BLOB NOT NULL
     );
-    CREATE TABLE seen (                          -- objects that a timeline's checkpoints hold
-        timeline   INTEGER NOT NULL,
-        object     BLOB NOT NULL,
-        PRIMARY KEY (timeline, object)
-    ) WITHOUT ROWID;
+    CREATE TABLE tails (                         -- what a timeline had lately: see search_tail
+        timeline   INTEGER PRIMARY KEY,
+        known      BLOB NOT NULL
+    );
     CREATE TABLE texts (                         -- every text once
         id         INTEGER PRIMARY KEY,
         digest     BLOB NOT NULL UNIQUE,
@@ -97,6 +97,11 @@ class SearchIndex:
         self._copy: SearchIndex | None = None  # where this one cannot be written
         self._turn = threading.Lock()
 
+    @property
+    def is_made(self) -> bool:
+        """Whether a search has made it."""
+        return self._memory is not None or (self._path is not None and os.path.exists(self._path))
+
     def use(self, work: Callable[["apsw.Connection"], T]) -> T:
         """What `work` answers. It runs again, on an empty index, if the one there is no good."""
         if self._copy is None:
@@ -129,7 +134,7 @@ class SearchIndex:
         self._copy = None
 
     def _once(self, work: Callable[["apsw.Connection"], T]) -> T:
-        import apsw  # whoever never searches a store in memory needs no database
+        import apsw  # a program that never searches needs no database
 
         connection = None
         try:
@@ -244,7 +249,7 @@ def _copy(path: str | None) -> SearchIndex:
 
 
 def _create(path: str) -> None:
-    """An empty file that nobody else may read. SQLite gives its journal the same rights."""
+    """An empty file that this user alone may read. SQLite gives its journal the same rights."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
@@ -281,6 +286,7 @@ def _prepare(connection: "apsw.Connection", checksum_bytes: int) -> None:
             connection.pragma("user_version", VERSION)
     connection.pragma("synchronous", 1)
     connection.pragma("mmap_size", 0)
+    connection.pragma("cache_size", -_CACHE_KIB)
     found = connection.pragma("user_version")
     if found != VERSION or connection.reserve_bytes(None, -1) != checksum_bytes:
         raise Outdated(f"it is of version {found}, and this is {VERSION}")

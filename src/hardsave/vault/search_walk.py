@@ -1,9 +1,7 @@
-"""Bringing the search index up to date with the store.
+"""Bringing the search index up to date with the store, in steps.
 
-Checkpoints are taken in the order of their commits. Of each only the objects are read that its
-timeline has not had before: an object's first checkpoint on a timeline is where its texts
-are found. What an object leads to was new no later than the object itself, so a known one is
-not looked into.
+Checkpoints are taken in in the order of their commits (`search_intake`), a transaction for some
+hundred of them, each of which leaves an index that is true up to there.
 
 Of files, the paths are taken in that a checkpoint added, changed or removed: against the newest
 one before it, on any timeline, that has files of the same directory. So a directory's names are
@@ -11,57 +9,94 @@ listed once, however many sessions work there; and all are compared again when a
 or went that another was compared with.
 
 Which checkpoints are hidden or gone changes by operations alone, and these are logged. If
-something was logged, the checkpoints are listed once more, and timelines on which any came or went
-are walked again from their beginning.
+something was logged, the checkpoints of the timelines that it names, or all, are listed once more,
+and timelines on which any came or went are taken in again from their beginning.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from time import thread_time
+from typing import TYPE_CHECKING
 
-from hardsave.errors import Corrupt, HardsaveError
-from hardsave.logs import log
-from hardsave.objects import slow, wire
-from hardsave.objects.codec import Codec
-from hardsave.objects.hashing import Hash, digest
-from hardsave.objects.reader import Reader
-from hardsave.objects.records import CheckpointRecord, Id
-from hardsave.objects.tree import Ref, Shape, Stored
-from hardsave.objects.types import Types
+from hardsave.errors import Corrupt
+from hardsave.objects.hashing import Hash
+from hardsave.objects.records import CheckpointRecord, Id, LogRecord
+from hardsave.progress import Meter
+from hardsave.stores.base import Query
 from hardsave.tuples import NamedTuple
+from hardsave.vault import operations
 from hardsave.vault.context import Context
-from hardsave.vault.search_files import changed_files
-from hardsave.vault.search_index import Outdated, packed
-from hardsave.vault.search_words import readable
+from hardsave.vault.search_index import Outdated
+from hardsave.vault.search_intake import Intake
 
 if TYPE_CHECKING:
     import apsw
 
-PAGE = 200  # checkpoints a transaction
-BATCH = 64  # objects read at once: each may bring its pack along
-
-_log = log(__name__)
-_PLAIN = Codec(Types())
-_LISTS = (wire.TUPLE, wire.SET, wire.FROZENSET)
+PAGE = 1_000  # checkpoints a transaction
+LARGE = 20_000  # checkpoints
 
 
-def catch_up(context: Context, index: "apsw.Connection", *, thorough: bool = False) -> None:
-    """Take in what was saved, hidden, shown and dropped since the last time."""
+class Reach(NamedTuple):
+    """How far an index goes."""
+
+    left: int  # checkpoints that are not in it
+    upto: int | None  # when the last was saved that is
+
+
+def catch_up(
+    context: Context,
+    index: "apsw.Connection",
+    *,
+    seconds: float | None = None,
+    thorough: bool = False,
+    is_patient: bool = False,
+    taken_in: Meter | None = None,
+) -> bool:
+    """Take in what was saved, hidden, shown and dropped since the last time, for so many seconds of
+    this thread's processor time, or to the end; whether the end was reached. An operation that may
+    be about any checkpoint is followed in a large index only by a caller that `is_patient`."""
+    until = None if seconds is None else thread_time() + seconds
     saved, last, logged = index.execute("SELECT saved, last, logged FROM progress").get
     if last is not None and not _is_known(context, last, saved):
         raise Outdated("it is of another store, or of one that was put back")
     newest = context.store.log_before(context.user, None, 1)
     now = newest[0].number if newest else 0
+    is_settled = True
     if thorough or now != logged:
-        with index:
-            if thorough or not _are_forks(context, logged, now):
-                _settle(context, index, saved)
-            _name_forks(context, index)
-            index.execute("UPDATE progress SET logged = ?", (now,))
+        names = None if thorough else _touched(context, logged, now)
+        is_settled = is_patient or names is not None or not _is_large(index)
+        if is_settled:
+            with index:
+                _settle(context, index, saved, names)
+                _name_forks(context, index)
+                index.execute("UPDATE progress SET logged = ?", (now,))
     while records := context.store.saved(context.user, saved, PAGE):
         with index:
-            _walk_all(context, index, records)
-            saved = records[-1].number
-            index.execute("UPDATE progress SET saved = ?, last = ?", (saved, records[-1].id))
+            count = _take_in(context, index, records, lambda: _is_past(until))
+            saved, last = records[count - 1].number, records[count - 1].id
+            index.execute("UPDATE progress SET saved = ?, last = ?", (saved, last))
+        if taken_in is not None:
+            taken_in.add(count)
+        if _is_past(until):
+            return is_settled and count == len(records) < PAGE
+    return is_settled
+
+
+def _is_large(index: "apsw.Connection") -> bool:
+    """Whether listing all checkpoints takes longer than a search may."""
+    sql = "SELECT 1 FROM checkpoints LIMIT 1 OFFSET ?"
+    return index.execute(sql, (LARGE,)).fetchone() is not None
+
+
+def _is_past(until: float | None) -> bool:
+    return until is not None and thread_time() >= until
+
+
+def reach(context: Context, index: "apsw.Connection") -> Reach:
+    """How far an index goes that is not up to date. Counts its rows."""
+    there, last = index.execute("SELECT (SELECT count(*) FROM checkpoints), last FROM progress").get
+    record = None if last is None else context.store.checkpoint(context.user, last)
+    left = max(context.store.stats(context.user).checkpoints - there, 0)
+    return Reach(left, None if record is None else record.created_at)
 
 
 def _is_known(context: Context, last: Id, number: int) -> bool:
@@ -71,25 +106,42 @@ def _is_known(context: Context, last: Id, number: int) -> bool:
     return record.number == number
 
 
-def _are_forks(context: Context, after: int, upto: int) -> bool:
-    """Whether nothing but forks was logged: they hide nothing."""
-    entries = context.store.log(context.user, after, PAGE)
-    return bool(entries) and entries[-1].number == upto and {e.kind for e in entries} == {"fork"}
-
-
 # Operations
 
 
-def _settle(context: Context, index: "apsw.Connection", upto: int) -> None:
-    """Walk again the timelines on which checkpoints came or went."""
-    changed = _changed(context, index, upto)
-    for table in ("seen", "places", "checkpoints") if changed else ():
+def _touched(context: Context, after: int, upto: int) -> set[str] | None:
+    """Timelines on which operations may have hidden or shown something; None: on any."""
+    entries = context.store.log(context.user, after, PAGE)
+    if not entries or entries[-1].number != upto:
+        return None
+    names: set[str] = set()
+    for entry in entries:
+        if entry.kind == "fork":
+            continue  # hides nothing
+        found = None if entry.timeline is None else _decoded(entry)
+        if found is None:
+            return None
+        names |= found.timelines
+    return names
+
+
+def _decoded(entry: LogRecord) -> operations.Entry | None:
+    try:
+        return operations.decode(entry)
+    except Corrupt:
+        return None  # for `verify` to report
+
+
+def _settle(context: Context, index: "apsw.Connection", upto: int, names: set[str] | None) -> None:
+    """Take in again the timelines on which checkpoints came or went; None: whichever these are."""
+    changed = _changed(context, index, upto, names)
+    for table in ("tails", "places", "checkpoints") if changed else ():
         index.executemany(
             f"DELETE FROM {table} WHERE timeline = (SELECT id FROM timelines WHERE name = ?)",  # noqa: S608 # one of three names
             [(name,) for name in changed],
         )
-    for page in _listed(context, upto) if changed else ():
-        _walk_all(context, index, [record for record in page if record.timeline in changed])
+    for name in sorted(changed):
+        _take_in(context, index, _shown_on(context, name, upto))
     if changed:
         _compare_files_again(context, index, upto)
         _forget_texts(index)
@@ -98,9 +150,14 @@ def _settle(context: Context, index: "apsw.Connection", upto: int) -> None:
 def _compare_files_again(context: Context, index: "apsw.Connection", upto: int) -> None:
     index.execute("DELETE FROM places WHERE field = 'file'")
     index.execute("DELETE FROM changes")
+    if not context.store.workspaces(context.user, ("", b"", b""), 1):
+        return
+    intake = Intake(context, index)
     for page in _listed(context, upto):
-        for record, walk in _walks(context, index, page):
-            walk.take_in_files(record)
+        for record in page:
+            if not record.is_hidden:
+                intake.take_in_files(record)
+    intake.end()
 
 
 def _forget_texts(index: "apsw.Connection") -> None:
@@ -112,8 +169,12 @@ def _forget_texts(index: "apsw.Connection") -> None:
     index.execute("DELETE FROM texts WHERE id NOT IN (SELECT text FROM places)")
 
 
-def _changed(context: Context, index: "apsw.Connection", upto: int) -> set[str]:
+def _changed(
+    context: Context, index: "apsw.Connection", upto: int, names: set[str] | None
+) -> set[str]:
     """Timelines of which the index knows another set of checkpoints than the store shows."""
+    if names is not None:
+        return {name for name in names if _has_changed(context, index, upto, name)}
     changed: set[str] = set()
     after = 0
     for page in _listed(context, upto):
@@ -122,6 +183,25 @@ def _changed(context: Context, index: "apsw.Connection", upto: int) -> set[str]:
         changed |= {row[0] for _, row in known.items() ^ shown.items()}
         after = page[-1].number
     return changed | {row[0] for row in _known(index, after, upto).values()}
+
+
+def _has_changed(context: Context, index: "apsw.Connection", upto: int, name: str) -> bool:
+    sql = (
+        "SELECT number, id, root FROM checkpoints "
+        "WHERE timeline = (SELECT id FROM timelines WHERE name = ?)"
+    )
+    shown = {(r.number, r.id, r.root) for r in _shown_on(context, name, upto)}
+    return shown != set(index.execute(sql, (name,)))
+
+
+def _shown_on(context: Context, name: str, upto: int) -> list[CheckpointRecord]:
+    """The checkpoints of a timeline that are not hidden, in the order of their commits."""
+    found: list[CheckpointRecord] = []
+    query = Query(name, PAGE)
+    while page := context.store.checkpoints(context.user, query):
+        found += [record for record in page if record.number <= upto]
+        query = query._replace(before_seq=page[-1].seq)
+    return sorted(found)
 
 
 def _known(index: "apsw.Connection", after: int, upto: int) -> dict[int, tuple[str, Id, Hash]]:
@@ -151,200 +231,35 @@ def _name_forks(context: Context, index: "apsw.Connection") -> None:
         "AND timeline NOT IN (SELECT timeline FROM checkpoints)"
     )
     gone = index.changes()
+    intake = Intake(context, index)
     for line in context.history.timelines():
         if line.last_seq or line.head is None:
             continue
         record = context.store.checkpoint(context.user, line.head)
         if record is not None:
-            _Walk(context, index, line.name).put("timeline", "", line.name, record.number)
+            intake.take_in_name(line.name, record.number)
+    intake.end()
     if gone:
         _forget_texts(index)
 
 
-# Walking
+# Taking in
 
 
-def _walk_all(
-    context: Context, index: "apsw.Connection", records: Iterable[CheckpointRecord]
-) -> None:
-    for record, walk in _walks(context, index, records):
-        walk.take_in(record)
-        walk.take_in_files(record)
-
-
-def _walks(
-    context: Context, index: "apsw.Connection", records: Iterable[CheckpointRecord]
-) -> "Iterator[tuple[CheckpointRecord, _Walk]]":
-    """Those that are not hidden, each with the walk of its timeline."""
-    walks: dict[str, _Walk] = {}
-    for record in records:
-        if record.is_hidden:
-            continue
-        if record.timeline not in walks:
-            walks[record.timeline] = _Walk(context, index, record.timeline)
-        yield record, walks[record.timeline]
-
-
-class _Spot(NamedTuple):
-    """An object to look into. Height 0 is a value, 1 a leaf, above it a node."""
-
-    address: Hash
-    path: str
-    height: int = 0
-    at: int = 0  # the number of its first item
-    shape: Shape = Shape.LIST  # of the container that it is a part of
-
-
-class _Walk:
-    """What is new on one timeline."""
-
-    def __init__(self, context: Context, index: "apsw.Connection", timeline: str) -> None:
-        self._context = context
-        self._objects = context.objects
-        self._index = index
-        index.execute("INSERT OR IGNORE INTO timelines (name) VALUES (?)", (timeline,))
-        self._timeline = index.execute("SELECT id FROM timelines WHERE name = ?", (timeline,)).get
-        self._codec = context.objects.verbatim.codec
-        self._near: Mapping[Hash, bytes] = {}
-        self._reader = Reader(self._codec, self._fetch)
-
-    def take_in(self, record: CheckpointRecord) -> None:
-        row = (record.number, record.id, self._timeline, record.root)
-        self._index.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", row)
-        self.put("timeline", "", record.timeline, record.number)
-        self.put("name", "", record.name or "", record.number)
-        self.put("status", "", record.status, record.number)
-        self.put("description", "", record.description, record.number)
-        stack = [_Spot(record.root, "")]
-        while stack:
-            batch, stack[-BATCH:] = stack[-BATCH:], []
-            fresh = [spot for spot in batch if self._is_new(spot.address)]
-            self._near = self._read([spot.address for spot in fresh])
-            for spot in fresh:
-                if spot.address in self._near:
-                    stack += self._inside(spot, record.number)
-
-    def take_in_files(self, record: CheckpointRecord) -> None:
-        """Put the paths that a checkpoint added, changed or removed."""
-        for path, change in changed_files(self._context, record):
-            text = self.put("file", "", path, record.number)
-            row = (text, self._timeline, record.number, change)
-            self._index.execute("INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?)", row)
-
-    def put(self, field: str, path: str, text: str, number: int) -> int | None:
-        """Remember where a text was first seen; index it if it was never seen at all. Its id."""
-        if not text:
-            return None
-        run = self._index.execute
-        key = digest(text.encode("utf-8", "surrogatepass"))
-        id: int | None = run("SELECT id FROM texts WHERE digest = ?", (key,)).get
-        if id is None:
-            row = (key, *packed(text))
-            id = run(
-                "INSERT INTO texts (digest, size, body) VALUES (?, ?, ?) RETURNING id", row
-            ).get
-            run("INSERT INTO words (rowid, text) VALUES (?, ?)", (id, readable(text)))
-        place = (id, self._timeline, field, readable(path), number)
-        run("INSERT OR IGNORE INTO places VALUES (?, ?, ?, ?, ?)", place)
-        return id
-
-    def _is_new(self, address: Hash) -> bool:
-        self._index.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (self._timeline, address))
-        return self._index.changes() > 0
-
-    def _inside(self, spot: _Spot, number: int) -> list[_Spot]:
-        """Put the texts that lie in an object; what it leads to is to be looked into."""
-        try:
-            return self._looked_into(spot, number)
-        except HardsaveError as error:
-            _log.warning("not searchable, because it cannot be read: %s", error)
-            return []
-
-    def _looked_into(self, spot: _Spot, number: int) -> list[_Spot]:
-        if spot.height > 1:
-            counts, refs = self._reader.children(spot.address, self._near[spot.address])
-            return _spots(spot, counts, refs, spot.at, spot.height - 1)
-        if spot.height == 1:
-            flat = self._reader.flat(self._near[spot.address])
-            return self._items(flat, spot, number)
-        value = self._reader.open(spot.address)
-        if not isinstance(value, Stored):
-            return self._texts(value, spot.path, number)
-        at = value.length - len(value.items) // value.shape.stride
-        inner = spot._replace(shape=value.shape, at=at)
-        found = self._items(value.items, inner, number)
-        for height, (counted, below) in enumerate(self._reader.edges(value), 1):
-            at -= sum(counted)
-            found += _spots(inner, counted, below, at, height)
-        return found
-
-    def _items(self, flat: list[Any], spot: _Spot, number: int) -> list[_Spot]:
-        """The items of a container, the first of which is number `spot.at`."""
-        found: list[_Spot] = []
-        if spot.shape.stride == 2:
-            for key, value in zip(flat[::2], flat[1::2], strict=True):
-                found += self._texts(value, spot.path + _step(key), number)
-        else:
-            for at, value in enumerate(flat, spot.at):
-                found += self._texts(value, f"{spot.path}[{at}]", number)
-        return found
-
-    def _texts(self, value: Any, path: str, number: int) -> list[_Spot]:
-        """Put the texts of a value; the objects that it refers to are still to be read."""
-        found: list[_Spot] = []
-        stack = [(value, path)]
-        while stack:
-            value, path = stack.pop()
-            if isinstance(value, str):
-                self.put("state", path.removeprefix("."), value, number)
-            elif isinstance(value, Ref):
-                found.append(_Spot(value, path))
-            elif isinstance(value, dict):
-                stack += [(item, path + _step(key)) for key, item in value.items()]
-            elif isinstance(value, list):
-                stack += [(item, f"{path}[{at}]") for at, item in enumerate(value)]
-            elif isinstance(value, wire.Verbatim):
-                stack.append((self._unwrapped(value), path))
-        return found
-
-    def _unwrapped(self, value: wire.Verbatim) -> Any:
-        """What may hold texts inside an extension type, as plain data; None if nothing does."""
-        if value.code == wire.TEXT:
-            return str(value.data, "utf-8", "surrogatepass")
-        if value.code in _LISTS:
-            return self._codec.decode(value.data)
-        if value.code == wire.OBJECT:
-            return self._codec.decode(value.data)[1]
-        return self._codec.decode(value.data)[2] if value.code == wire.ENUM else None
-
-    def _fetch(self, wanted: Collection[Hash]) -> Mapping[Hash, bytes]:
-        if all(address in self._near for address in wanted):
-            return self._near
-        return self._objects.fetch(wanted)
-
-    def _read(self, wanted: list[Hash]) -> Mapping[Hash, bytes]:
-        """All that can be read. A damaged object is for `verify` to report; it hides no other."""
-        try:
-            return self._objects.fetch(wanted)
-        except Corrupt as error:
-            if len(wanted) == 1:
-                _log.warning("not searchable, because it cannot be read: %s", error)
-                return {}
-        half = len(wanted) // 2
-        return {**self._read(wanted[:half]), **self._read(wanted[half:])}
-
-
-def _spots(
-    spot: _Spot, counts: list[int], refs: Iterable[Hash], at: int, height: int
-) -> list[_Spot]:
-    found = []
-    for count, ref in zip(counts, refs, strict=True):
-        found.append(spot._replace(address=ref, height=height, at=at))
-        at += count
-    return found
-
-
-def _step(key: Any) -> str:
-    if isinstance(key, wire.Verbatim):
-        key = _PLAIN.decode(wire.ext(key.code, key.data))
-    return slow.key_step(key)
+def _take_in(
+    context: Context,
+    index: "apsw.Connection",
+    records: list[CheckpointRecord],
+    is_over: Callable[[], bool] = lambda: False,
+) -> int:
+    """Take checkpoints in, until the time is over; how many were looked at."""
+    intake = Intake(context, index)
+    count = 0
+    for count, record in enumerate(records, 1):  # noqa: B007 # how far it has come
+        if not record.is_hidden:
+            intake.take_in(record)
+            intake.take_in_files(record)
+        if is_over():
+            break
+    intake.end()
+    return count

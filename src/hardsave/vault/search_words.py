@@ -1,7 +1,7 @@
 """What people type into a search, as an expression of SQLite's FTS5. Pure.
 
 Every word must be there. `"in quotes"` is a phrase, `word*` the beginning of a word. All else
-is taken literally: nothing that somebody types is a syntax error.
+is taken literally: nothing that a user types is a syntax error.
 
 Scripts that put no spaces between words (Chinese, Japanese, Thai …) and emoji are indexed one
 character at a time, and looked for as phrases: any part of a sentence is found.

@@ -83,7 +83,8 @@ class VaultStore:
 
     def upkeep(self) -> "Upkept | None":
         """Let go what the settings let go, and give its room back; None if that was done today, or
-        is not wanted. `hardsave run`, hooks and `tasks.iterate` call it by themselves."""
+        is not wanted. The search index is brought up to date in any case. `hardsave run`, hooks and
+        `tasks.iterate` call it by themselves."""
         from hardsave.vault import upkeep
 
         retention = Retention(self._context, self._directory, self._recover)
@@ -91,7 +92,16 @@ class VaultStore:
         def retain(policy: "Policy") -> "Retained":
             return retention.apply(retention.plan(policy))
 
-        return upkeep.once_a_day(self._context, self._directory, retain, self.gc)
+        done = upkeep.once_a_day(self._context, self._directory, retain, self.gc)
+        self.update_search(seconds=upkeep.SEARCH_SECONDS)
+        return done
+
+    def update_search(self, *, seconds: float) -> bool:
+        """Bring the search index up to date, if a search has ever made one, for so many seconds of
+        the processor; whether there is no more to do. Daemons and `upkeep` do it by themselves."""
+        from hardsave.vault import search
+
+        return search.advance(self._context, seconds)
 
     def purge(
         self, ref: Ref | None = None, *, timeline: str | None = None, text: str | None = None

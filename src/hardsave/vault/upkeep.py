@@ -39,6 +39,7 @@ _LEAP = 7 * DAY
 _PAGE = 1_000
 _PAUSE = DAY / 24  # after it has failed
 _UNSURE = b" unsure"
+SEARCH_SECONDS = 10.0  # of the processor, for the search index; the next time goes on from there
 
 
 class Terms(NamedTuple):

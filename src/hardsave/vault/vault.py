@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hardsave.vault.follow import Following
     from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.projects import Moves
-    from hardsave.vault.search import Hit
+    from hardsave.vault.search import Hits
     from hardsave.vault.search_index import SearchIndex
     from hardsave.vault.session_list import Session
     from hardsave.vault.store import Retention, VaultStore
@@ -394,16 +394,20 @@ class Vault:
         timeline: str | Iterable[str] | None = None,
         limit: int = 50,
         after: str | None = None,
-    ) -> "Page[Hit[Checkpoint]]":
+        wait: bool = False,
+    ) -> "Hits[Checkpoint]":
         """Texts of states, names, descriptions and statuses, and paths of files that checkpoints
         changed, that have all words of `text`; on one timeline, several, or all.
 
         `"a phrase"` stands in quotes, `begin*` means any word that begins so. The best come
         first, and of equals the newest. Each is shown once a timeline, where it first appeared.
+
+        What was saved since the last search is taken in first, as far as a quarter of a second goes
+        (see `unsearched` and `reaches` of the answer), or with `wait` to the end.
         """
         from hardsave.vault.search import search  # with json, which few callers need
 
-        return search(self._context, text, timeline, limit, after)
+        return search(self._context, text, timeline, limit, after, wait=wait)
 
     def follow(
         self,

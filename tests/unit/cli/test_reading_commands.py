@@ -14,6 +14,7 @@ import hardsave
 from hardsave.cli.commands import log
 from hardsave.daemon import save
 from hardsave.errors import Misuse
+from hardsave.vault import search as vault_search
 from tests.unit.cli.conftest import Run, talk
 from tests.unit.repositories import begin_repository
 
@@ -289,6 +290,20 @@ def test_search_finds_and_says_where(run: Run, session_1: Path) -> None:
     ran = run("search", "nonsense")
     assert (ran.code, ran.out) == (0, "")
     assert run("search", "plan", "--timeline", "other", "--json").code == 3
+
+
+def test_a_search_says_how_far_it_reaches_and_how_to_reach_all(
+    run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vault_search, "SEARCH_SECONDS", 0.0)
+    ran = run("search", "plan")
+    assert "2 checkpoints not searched yet" in ran.err
+    assert "--wait" in ran.err
+    data = run("search", "plan", "--json").data
+    assert (data["unsearched"], data["reaches"] is None) == (1, False)
+    data = run("search", "plan", "--wait", "--json").data
+    assert (data["unsearched"], data["reaches"]) == (0, None)
+    assert "searched yet" not in run("search", "plan").err
 
 
 def test_a_search_finds_files_by_their_names_and_says_what_became_of_them(

@@ -112,7 +112,7 @@ def flip_everywhere(index: Path) -> None:
 
 
 def forget_a_table(index: Path) -> None:
-    change(index, "DROP TABLE seen")
+    change(index, "DROP TABLE tails")
 
 
 def make_it_older(index: Path) -> None:
@@ -219,19 +219,19 @@ def test_processes_search_and_save_at_once(path: Path) -> None:
 
 def test_a_process_killed_while_it_indexes_leaves_an_index_that_works(path: Path) -> None:
     def work(child: Child) -> None:
-        from hardsave.vault import search_walk
+        from hardsave.vault import search_intake, search_walk
 
         with opened(path) as vault:
-            walked = search_walk._Walk.take_in
+            walked = search_intake.Intake.take_in
             count = [0]
 
-            def dying(self: search_walk._Walk, record: object) -> None:
+            def dying(self: search_intake.Intake, record: object) -> None:
                 count[0] += 1
                 if count[0] == 20:
                     os.kill(os.getpid(), 9)
                 walked(self, record)  # type: ignore[arg-type] # a record
 
-            search_walk._Walk.take_in = dying  # type: ignore[method-assign] # it dies
+            search_intake.Intake.take_in = dying  # type: ignore[method-assign] # it dies
             search_walk.PAGE = 6
             vault.search("word1")
 

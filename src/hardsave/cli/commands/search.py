@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import Checkpoint
+from hardsave import Checkpoint, wording
 from hardsave.cli import current_timeline
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.session import Session
@@ -14,8 +14,7 @@ from hardsave.vault import json_data
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hardsave.page import Page
-    from hardsave.vault.search import Hit
+    from hardsave.vault.search import Hit, Hits
 
 
 @command(
@@ -32,8 +31,11 @@ if TYPE_CHECKING:
 @click.argument("text")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @click.option("--after", metavar="CURSOR", help="Go on behind a page: its 'next' in --json.")
+@click.option("--wait", is_flag=True, help="Search all that was saved, however long it takes.")
 @click.option("--all", "everything", is_flag=True, help="All timelines, of all directories.")
-def search(session: Session, text: str, limit: int, after: str | None, *, everything: bool) -> None:
+def search(
+    session: Session, text: str, limit: int, after: str | None, *, wait: bool, everything: bool
+) -> None:
     """Find words in what was said and saved, and in file names.
 
     All words must be there; "a phrase" stands in quotes, begin* means any word that begins so.
@@ -46,17 +48,32 @@ def search(session: Session, text: str, limit: int, after: str | None, *, everyt
         session.refuse_timeline(beside="--all")
     with session.out.busy("searching"):
         chosen = None if everything else _chosen(session)
-        found = session.vault.search(text, timeline=chosen, limit=limit, after=after)
+        found = session.vault.search(text, timeline=chosen, limit=limit, after=after, wait=wait)
     session.out.result(
-        lambda: {"hits": [_data(hit) for hit in found], "next": found.next},
+        lambda: {"hits": [_data(hit) for hit in found], "next": found.next, **_reach(found)},
         lambda: _lines(session, found),
         paged=True,
     )
+    if found.reaches is not None:
+        many = wording.count(found.unsearched, "checkpoint")
+        when = wording.ago(found.reaches, session.now)
+        session.out.say(
+            f"{many} not searched yet: the index reaches to {when}, and grows with every search; "
+            "--wait searches all"
+        )
     if not found:
         where = "; --all searches other directories, too" if chosen is not None else ""
         session.out.say(f"nothing has {text!r} in it; contents of files are not searched{where}")
     elif found.next is not None:
         session.out.say(f"these are the best {limit}; -n {limit * 4} shows more")
+
+
+def _reach(found: "Hits[Checkpoint]") -> dict[str, Any]:
+    reaches = found.reaches
+    return {
+        "unsearched": found.unsearched,
+        "reaches": None if reaches is None else reaches.isoformat(),
+    }
 
 
 def _chosen(session: Session) -> list[str]:
@@ -81,7 +98,7 @@ def _data(hit: "Hit[Checkpoint]") -> dict[str, Any]:
     }
 
 
-def _lines(session: Session, found: "Page[Hit[Checkpoint]]") -> "Iterator[RenderableType]":
+def _lines(session: Session, found: "Hits[Checkpoint]") -> "Iterator[RenderableType]":
     from hardsave.cli.render import hits
 
     titles = {hit.timeline: session.vault.timeline(hit.timeline).title for hit in found}
