@@ -84,13 +84,13 @@ class AsksAboutTheProcessesOfOthers(SqliteStore):
     """Takes the number of a process for one of its own numbering."""
 
     def _forget_pins(self, connection: Any) -> None:
-        is_dead = pins.is_dead
+        has_ended = pins.has_ended
 
         def asked(pin: bytes, numbering: bytes, started: Any) -> bool:
             own = pins._HOLDER.size
-            return is_dead(pin[:-own] + numbering + pin[-own + 8 :], numbering, started)
+            return has_ended(pin[:-own] + numbering + pin[-own + 8 :], numbering, started)
 
-        with mock.patch.object(pins, "is_dead", asked):
+        with mock.patch.object(pins, "has_ended", asked):
             super()._forget_pins(connection)
 
 

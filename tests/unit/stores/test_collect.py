@@ -275,7 +275,7 @@ def test_whether_the_process_that_holds_a_pin_has_ended() -> None:
     began = {7: 100, 9: processes.UNKNOWN}
     here, elsewhere = b"numbered", b"another."
     pin = b"p" * 12
-    for held, is_dead in (
+    for held, has_ended in (
         (pin, False),  # by an older version, which names no process
         (pin + pins._HOLDER.pack(here, 7, 100), False),
         (pin + pins._HOLDER.pack(here, 7, 99), True),  # another process has its number
@@ -284,7 +284,7 @@ def test_whether_the_process_that_holds_a_pin_has_ended() -> None:
         (pin + pins._HOLDER.pack(here, 8, 0), False),  # it could not be known when it began
         (pin + pins._HOLDER.pack(elsewhere, 8, 100), False),  # numbers there mean nothing here
     ):
-        assert pins.is_dead(held, here, began.get) == is_dead
+        assert pins.has_ended(held, here, began.get) == has_ended
 
 
 # What the order of packs does not tell

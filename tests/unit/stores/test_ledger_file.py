@@ -144,8 +144,8 @@ def test_what_happened_to_a_task_whose_row_is_gone_goes_and_is_told(path: Path) 
     try:
         assert salvage.attach("store", str(path))
         assert not any(salvage.copy_all("store", 1_000).values())
-        assert RowRepair(salvage).mend(()) == ["1 tasks are gone, with all that happened to them"]
-        assert RowRepair(salvage).mend(()) == []
+        assert RowRepair(salvage).repair(()) == ["1 tasks are gone, with all that happened to them"]
+        assert RowRepair(salvage).repair(()) == []
     finally:
         salvage.abandon()
 

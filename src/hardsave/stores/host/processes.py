@@ -120,8 +120,8 @@ def zombies(name: str) -> list[int]:
     for pid in pids() if _SYSTEM == "linux" else ():
         with contextlib.suppress(OSError):  # it is gone by now
             own, _, facts = _read(pid, "stat").rpartition(b")")
-            is_dead = own.endswith(b"(" + name.encode()) and facts.split()[0] == b"Z"
-            if is_dead and space(pid) == ours:
+            has_ended = own.endswith(b"(" + name.encode()) and facts.split()[0] == b"Z"
+            if has_ended and space(pid) == ours:
                 found.append(pid)
     return found
 

@@ -29,7 +29,7 @@ APPLICATION_ID = 0x48534156  # "HSAV"
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """Where a path leads: one file has one lock and one mark, by whatever name it is opened."""
+    """Where a path leads: one file has one lock and one mark, under every name."""
     name = os.fspath(path)
     if "\0" in name:
         raise Misuse(f"{name!r} cannot be the name of a file; choose another path")
@@ -123,7 +123,7 @@ def _zero_what_is_deleted(connection: apsw.Connection, how: Literal["fast", "on"
 
 
 def check_pages_are_checked(connection: apsw.Connection, path: str) -> None:
-    """A file without room for checksums is not ours, or its header is damaged."""
+    """A file without space for checksums is not ours, or its header is damaged."""
     if connection.reserve_bytes(None, -1) != CHECKSUM_BYTES:
         raise Corrupt(f"{path} has lost its page checksums; its header is damaged")
 
@@ -138,11 +138,11 @@ def seems_cut(path: str, header: bytes) -> bool:
 
 
 def check_wal(connection: apsw.Connection, path: str) -> None:
-    """A WAL that was cut while somebody has it open reads as zeros where frames should be.
+    """A WAL that was cut while a process has it open reads as zeros where frames should be.
 
     SQLite would go on behind them, and in the end copy the zeros over the main file. To be called
-    under the writer's lock, outside of a transaction. The size comes first: whoever empties a
-    WAL lets it have no frames before he cuts it.
+    under the writer's lock, outside of a transaction. The size comes first: a process that empties
+    a WAL lets it have no frames before it cuts it.
     """
     size = wal_bytes(path)
     _, frames, _ = connection.execute("PRAGMA wal_checkpoint(NOOP)").get
@@ -170,7 +170,7 @@ def cut_wal(connection: apsw.Connection, path: str) -> None:
     """Cut off what a transaction that was rolled back has left at the end of the WAL.
 
     SQLite would write over it, or cut it once all of the WAL has been moved; on a full disk that is
-    the room which is needed to do so. To be called under the writer's lock, outside of a
+    the space which is needed to do so. To be called under the writer's lock, outside of a
     transaction: nothing reads behind the last frame of a commit.
     """
     _, frames, _ = connection.execute("PRAGMA wal_checkpoint(NOOP)").get
@@ -182,7 +182,7 @@ _WAL_HEADER, _FRAME_HEADER = 32, 24
 
 
 def refuse_place(path: str) -> None:
-    """Places where a WAL would not be shared by all who have the file open."""
+    """Places where a WAL would not be shared by all processes that have the file open."""
     folder, name = os.path.split(os.path.abspath(path))
     real = os.path.realpath(folder)
     mounts = _mounts()
@@ -200,7 +200,7 @@ def lies_in_memory(path: str) -> bool:
 
 
 def refuse_second_name(path: str) -> None:
-    """SQLite has a WAL for each name of a file, and whoever moves one destroys the other's."""
+    """SQLite has a WAL for each name of a file, and to move one destroys what the other holds."""
     if os.path.exists(path) and os.stat(path).st_nlink > 1:
         raise Misuse(
             f"{path} is a file with several names (hard links, as of cp -l), and what is saved "

@@ -1,7 +1,7 @@
-"""Who is using a store's connections, and when these may be closed.
+"""Which threads use a store's connections, and when these may be closed.
 
-Every call goes through the gate: `with gate:`. Whoever closes the connections, for good or
-for a fork, waits until nobody is inside, and lets nobody in meanwhile.
+Every call goes through the gate: `with gate:`. A thread that closes the connections, for good or
+for a fork, waits until no call is inside, and lets none in meanwhile.
 """
 
 import threading
@@ -13,14 +13,14 @@ from hardsave.errors import Misuse
 
 
 class ConnectionGate:
-    """The gate of one store. `reopen` is called when somebody comes to a gate that was shut."""
+    """The gate of one store. `reopen` is called when a call comes to a gate that was shut."""
 
     def __init__(self, reopen: Callable[[], None]) -> None:
         self._reopen = reopen
         self._lock = threading.RLock()
         self._condition = threading.Condition(self._lock)
         self._inside: set[int] = set()  # threads with a call under way
-        self._is_pausing = False  # whoever comes now has to wait
+        self._is_pausing = False  # calls that come now have to wait
         self.is_shut = False  # the next call opens again
         self.is_closed = False  # for good
 
@@ -31,8 +31,8 @@ class ConnectionGate:
     def __enter__(self) -> None:
         """A call under way: connections are open, and stay open until it ends.
 
-        Not to be nested: whoever shuts the store waits for the outer one, and lets no inner
-        one begin.
+        Not to be nested: the thread that shuts the store waits for the outer one, and lets no
+        inner one begin.
         """
         with self._lock:
             if self._is_pausing:
@@ -54,7 +54,7 @@ class ConnectionGate:
             raise Misuse("this store is closed; open it again")
 
     def shut(self, shut: Callable[[], None]) -> None:
-        """Call `shut` with nobody inside, if that was not done already. The gate is held."""
+        """Call `shut` with no call inside, if that was not done already. The gate is held."""
         if not self.is_open:
             return
         self._is_pausing = True

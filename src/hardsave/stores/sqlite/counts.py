@@ -3,7 +3,7 @@
 - `timelines.saved` and `updated_at`: a save changes them with the row that it changes anyway, an
   operation by what it has hidden, shown, added and dropped (see `write.operations`).
 - `users.objects`, `object_bytes` and `pack_bytes`: of the packs up to `indexed`, those that were
-  merged. Triggers keep them, whichever part of the store rewrites or removes packs. The packs above
+  merged. Triggers keep them when any part of the store rewrites or removes packs. The packs above
   `indexed` are few, and counted when a caller asks. Only compaction inserts packs at or below
   `indexed`, and counts them.
 - `checkpoints.branch`: whether the parent is another than the checkpoint right before it. Where

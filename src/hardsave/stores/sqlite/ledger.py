@@ -173,7 +173,7 @@ def is_step(batch: Batch) -> bool:
 def add_step(cursor: apsw.Cursor, user: int, batch: Batch, number: int) -> int:
     """Add the entry under `number`; the number that it has, another one if it is there already.
 
-    Whether it is there, or who has its task, is asked only if it cannot be added.
+    Whether it is there, or which owner has its task, is asked only if it cannot be added.
     """
     entry, (fence,) = batch.event, batch.work.fences
     cursor.execute(_ADD_STEP, (number, entry.id, *entry[3:], user, fence.task, fence.epoch))
@@ -188,7 +188,7 @@ def add_step(cursor: apsw.Cursor, user: int, batch: Batch, number: int) -> int:
 
 
 def apply(connection: apsw.Connection, user: int, work: Work) -> int | None:
-    """Check and do it; the number for what comes next, None: whichever that is."""
+    """Check and do it; the number for what comes next, None: the next one."""
     for fence in work.fences:
         _check(connection, user, fence)
     if work.latest is not None:
@@ -264,7 +264,7 @@ def _moving(task: TaskRecord) -> tuple[Any, ...]:
 
 
 def _waiting(connection: apsw.Connection, user: int, task: TaskRecord) -> TaskRecord:
-    """A pending task as it stands, given what it has to wait for."""
+    """A pending task as it is now, given what it has to wait for."""
     if task.state != "pending" or not task.after:
         return task
 
@@ -288,7 +288,7 @@ def _release(connection: apsw.Connection, user: int, name: str) -> None:
 
 
 def _hold_up(connection: apsw.Connection, user: int, name: str) -> None:
-    """Let wait for a task again whoever had seen it completed, and has not begun."""
+    """Let tasks that have not begun wait for this one again, which was completed."""
     rows: list[Any] = connection.execute(_FREE, (user,)).fetchall()
     for task in map(task_of, rows):
         if name in task.after:

@@ -8,8 +8,8 @@
 A store that is told not to compress makes all packs plain; what is there already is read as it is.
 Small packs are not compressed: they are merged soon, and then they are. Packs that are put
 together for good are made dense: the addresses in the directory are known to the frame as
-what came before it, so those that objects refer to take no room a second time. And objects of
-one kind lie side by side: texts take less room without addresses in between.
+what came before it, so those that objects refer to take no space a second time. And objects of
+one kind lie side by side: texts take less space without addresses in between.
 """
 
 import io
@@ -60,7 +60,7 @@ def pack(
 
 
 def pack_densely(objects: Iterable[tuple[Hash, bytes]]) -> Pack:
-    """A single pack that takes long to make, and little room: its objects by kind, and those of
+    """A single pack that takes long to make, and little space: its objects by kind, and those of
     one kind in order."""
     batch = sorted(objects, key=lambda item: item[1][:1])
     plain = _put_in_order(batch)

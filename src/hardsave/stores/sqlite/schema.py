@@ -258,8 +258,8 @@ def adopt_workspaces(connection: apsw.Connection) -> None:
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Bring the file up to this version. The caller holds the writer's lock, and nobody else has
-    it open: an older Hardsave would go on writing as if nothing had been added."""
+    """Bring the file up to this version. The caller holds the writer's lock, and no other process
+    has it open: an older Hardsave would go on writing as if nothing had been added."""
     if not is_older(connection):
         return
     connection.execute("BEGIN IMMEDIATE")

@@ -203,7 +203,7 @@ class SqliteStore(Queries):
         )
 
     def _met(self, user: int, count: int) -> None:
-        """Packs that were not known yet: whoever finds many of them waiting merges them."""
+        """Packs that were not known yet: a store that finds many of them waiting merges them."""
         if self._read_only is None:
             self._merger.met(user, count)
 
@@ -266,7 +266,7 @@ class SqliteStore(Queries):
         with self._writing() as writer:
             writer.apply(lambda connection: ledger.let_go(connection, number, owner))
 
-    # Objects ahead of their batch, and those that nobody needs
+    # Objects ahead of their batch, and those that no checkpoint needs
 
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
@@ -277,7 +277,7 @@ class SqliteStore(Queries):
         with self._writing() as writer:
             self._pins.add(held)
             try:
-                writer.check_room(sum(map(len, objects.values())))
+                writer.check_space(sum(map(len, objects.values())))
             except Unavailable:  # perhaps most of it is stored already
                 writer.put(user, {}, pinned)  # so that it stays
                 missing = self.missing(user, objects)
@@ -321,7 +321,7 @@ class SqliteStore(Queries):
 
     def _forget_pins(self, connection: apsw.Connection) -> None:
         """Of processes that are gone. Runs as a change, that is under the writer's lock."""
-        pins.forget_the_dead(connection, self.moment())
+        pins.forget_ended(connection, self.moment())
         if self._presence.is_alone():
             pins.forget_all_but(connection, self._pins)
 
@@ -431,7 +431,7 @@ class SqliteStore(Queries):
         return backup_faults(self.path, only_reads=self._only_reads)
 
     def repair(self) -> Report:
-        from hardsave.stores.sqlite.salvage.repair import repair  # only whoever needs it loads it
+        from hardsave.stores.sqlite.salvage.repair import repair  # few processes need it
 
         self._gate.hold()
         try:
@@ -452,7 +452,7 @@ class SqliteStore(Queries):
     # Connections
 
     def _shut(self) -> None:
-        """Close every connection. Nobody is using one."""
+        """Close every connection. No thread is using one."""
         self._merger.close()
         if self._copier is not None:
             self._copier.close()
@@ -474,7 +474,7 @@ class SqliteStore(Queries):
         return _Reading(self)
 
     def _note_damage(self, error: BaseException) -> None:
-        """Whoever opens the store next takes over, if it is damaged indeed."""
+        """The next process that opens the store takes over, if it is damaged indeed."""
         if isinstance(error, apsw.Error):
             error = translated(error, self.path)
         if isinstance(error, Corrupt) and not self._only_reads:
@@ -490,7 +490,7 @@ class SqliteStore(Queries):
         with self._writing() as writer:
             writer.apply(change)
             if self._copier is not None:
-                self._copier.saw()  # whoever collects writes much, and the WAL has to be moved
+                self._copier.saw()  # a collection writes much, and the WAL has to be moved
 
     def _merge_waiting(self, user: int) -> None:
         """Merge and index all packs that are there now, however few."""
@@ -585,7 +585,7 @@ class _Reading:
             if error is None:
                 store._free.append(self._connection)
                 return
-            # It may be in the middle of a transaction, and would be for as long as somebody keeps
+            # It may be in the middle of a transaction, and would be for as long as a caller keeps
             # the error, with all its frames: no WAL could be emptied meanwhile.
             with contextlib.suppress(apsw.Error):
                 self._connection.close()

@@ -23,7 +23,7 @@ from hardsave.stores.sqlite.open import read_only
 from hardsave.stores.sqlite.read.object_index import bounds
 from hardsave.tuples import NamedTuple
 
-APPLICATION_ID = 0x48534142  # "HSAB": nobody opens it as a store
+APPLICATION_ID = 0x48534142  # "HSAB": it cannot be opened as a store
 VERSION = 1 << 16 | schema.VERSION  # of the backup's own shape, and of the store's
 SCHEMA_BITS = 0xFFFF
 
@@ -91,7 +91,7 @@ def look(store: str, *, only_reads: bool = False) -> apsw.Connection | None:
     path = path_of(store)
     try:
         return None if os.path.getsize(path) == 0 else _opened(path, only_reads=only_reads)
-    except FileNotFoundError:  # perhaps it is being replaced right now, at whatever moment
+    except FileNotFoundError:  # perhaps it is being replaced right now
         return None
     except Unavailable as error:
         if isinstance(error.__cause__, FileNotFoundError):
@@ -109,7 +109,7 @@ def _opened(path: str, *, only_reads: bool) -> apsw.Connection:
             connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=CHECKSUM_VFS)
             return _checked(connection, path)
     except Unavailable as error:
-        if not read_only.is_for_want_of_room(error):
+        if not read_only.is_disk_full(error):
             raise
     with in_our_words(path):
         return _checked(read_only.connect(path), path)
@@ -117,7 +117,7 @@ def _opened(path: str, *, only_reads: bool) -> apsw.Connection:
 
 def _checked(connection: apsw.Connection, path: str) -> apsw.Connection:
     try:
-        # Whoever closes it, or recovers its WAL, locks it for a moment.
+        # A process that closes it, or recovers its WAL, locks it for a moment.
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         if connection.pragma("application_id") != APPLICATION_ID:
@@ -137,7 +137,7 @@ def is_current(connection: apsw.Connection) -> bool:
 def rescue(
     store: str, user: int, wanted: set[Hash], *, only_reads: bool = False
 ) -> dict[Hash, bytes]:
-    """Objects by hash, from whatever packs of the backup can be read. Nothing is checked."""
+    """Objects by hash, from the packs of the backup that can be read. Nothing is checked."""
     found: dict[Hash, bytes] = {}
     connection = look(store, only_reads=only_reads)
     if connection is None:
@@ -225,5 +225,5 @@ def lacks_some(store: str, connection: apsw.Connection) -> bool:
         if wal_bytes(store) == 0 or not os.path.exists(path_of(store)):
             return False
         return peek(store) != standing(connection, "main")
-    except (HardsaveError, apsw.Error, OSError):  # who cannot tell does not take it away
+    except (HardsaveError, apsw.Error, OSError):  # if it cannot be compared, the backup stays
         return True

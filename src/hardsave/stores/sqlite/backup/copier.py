@@ -1,8 +1,8 @@
-"""Who feeds the backup, and when: one thread of one open store, elected by `flock`.
+"""The copier feeds the backup: one thread of one open store, elected by `flock`.
 
 The thread starts with the first commit, so that opening stays cheap, and looks twice a second
-whether anybody has committed. If the elected process ends, the kernel gives the lock back and
-another one has it at its next look. Whatever goes wrong here is reported, and fails no save.
+whether a process has committed. If the elected process ends, the kernel gives the lock back and
+another one has it at its next look. An error here is reported, and fails no save.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from hardsave.stores.sqlite.backup.row_feed import Outdated
 from hardsave.stores.sqlite.connection import wal_bytes, wal_bytes_of
 from hardsave.stores.sqlite.gc import rewrite_lock, vacuum
 from hardsave.stores.sqlite.open.file_identity import status_of
-from hardsave.stores.sqlite.open.read_only import is_for_want_of_room
+from hardsave.stores.sqlite.open.read_only import is_disk_full
 from hardsave.stores.sqlite.write import disk_reserve
 from hardsave.stores.sqlite.write.writer import LARGE_BYTES, Writer
 
@@ -34,7 +34,7 @@ PASS_SECONDS = 0.5
 RENEWAL_SECONDS = 60.0
 TRIM_FROM = 256  # rows of `changes` that were copied, before they are worth a commit
 FULL_PASSES = 20  # that fail on a full disk, before that is reported
-LAST_PASS_COMMITS = 1_000  # some milliseconds; more is left to the next who commits
+LAST_PASS_COMMITS = 1_000  # some milliseconds; more is left to the next process that commits
 WAL_BYTES = 8 * 1024 * 1024  # before it is worth the work to move it into the main file
 LARGE_WAL_BYTES = 16 * 1024 * 1024  # before it is worth waiting for readers to cut it
 LAST_PASS_BYTES = 8 * 1024 * 1024  # of a store whose backup has to be built first
@@ -57,14 +57,14 @@ class Copier:
         self._left: Files | None = None  # of the backup, after the last pass
         self._failures = 0  # passes in a row
         self.is_owed = False  # something was saved here that the backup does not have yet
-        self._is_over = False  # the store is damaged: whoever opens it next takes over
+        self._is_over = False  # the store is damaged: the next process that opens it takes over
         self._thread: threading.Thread | None = None
         self._starting = threading.RLock()  # a signal handler may save, too
         self._turning = threading.Lock()
         self._stop = threading.Event()
         self._wake = threading.Event()  # before its time
-        self._wake_at = WAL_BYTES  # the length of the WAL; more while somebody reads all of it
-        self._is_in_a_hurry = False  # somebody waits for the thread to end
+        self._wake_at = WAL_BYTES  # the length of the WAL; more while a reader needs all of it
+        self._is_in_a_hurry = False  # a caller waits for the thread to end
         self._is_waiting = False  # something was committed, and there was no thread to be had
 
     def saw(self) -> None:
@@ -92,7 +92,7 @@ class Copier:
                     self._thread = None
 
     def renew(self) -> None:
-        """Have the backup built anew by whoever feeds it: what was removed is not in it then.
+        """Have the elected copier build the backup anew: what was removed is not in it then.
 
         Skips a change that the backup has not seen, so that it cannot be fed any more.
         """
@@ -116,7 +116,7 @@ class Copier:
         )
 
     def trim(self) -> None:
-        """Give back the room that the backup does not need any more, if it is fed from here."""
+        """Free the space that the backup does not need any more, if it is fed from here."""
         with self._turning:
             try:
                 if not self._is_over and self._writer.is_in_place() and self._elect():
@@ -128,11 +128,12 @@ class Copier:
 
     @contextlib.contextmanager
     def at_rest(self, connection: apsw.Connection) -> Iterator[bool]:
-        """Meanwhile nobody commits: whether the backup has all that was, so that the WAL may go."""
-        self.saw()  # whoever is elected here feeds it from now on
+        """Whether the backup has all commits, so that the WAL may go. No process commits in this
+        block."""
+        self.saw()  # if this one is elected here, it feeds the backup from now on
         is_our_turn = self._turning.acquire(timeout=PASS_SECONDS)  # it may be built anew right now
         try:
-            # Before anybody has to wait: what is left then is little, or whoever feeds it is stuck.
+            # Before writers have to wait: what is left then is little, or the copier is stuck.
             is_near = is_our_turn and self._has_all(connection)
             if is_near and not self._is_elected:
                 self._let_others_go_on(connection)
@@ -158,7 +159,7 @@ class Copier:
             return False
 
     def _is_fed(self, connection: apsw.Connection) -> bool:
-        """Whether somebody else comes by in time and feeds it."""
+        """Whether the copier of another process feeds it in time."""
         upto = backup_file.standing(connection, "main")
         until = time.monotonic() + 1.5 * PASS_SECONDS
         while (known := backup_file.peek(self._path)) is None or known < upto:
@@ -168,8 +169,8 @@ class Copier:
         return known <= backup_file.standing(connection, "main")  # or the store has lost something
 
     def _let_others_go_on(self, connection: apsw.Connection) -> None:
-        """Who feeds it has just done so, and does it again in half a second, if anybody commits:
-        for most of that nobody has to wait."""
+        """The copier has just fed it, and does it again in half a second, if a process commits:
+        for most of that time writers need not wait."""
         with contextlib.suppress(HardsaveError, apsw.Error):  # `_has_all` looks again
             if backup_file.peek(self._path) not in (None, backup_file.standing(connection, "main")):
                 time.sleep(0.7 * PASS_SECONDS)
@@ -202,7 +203,7 @@ class Copier:
         self._let_go()
 
     def turn(self, *, is_last: bool = False) -> None:
-        """Copy what is new, if it is for us to do. One at a time, whoever calls."""
+        """Copy what is new, if it is for us to do. One thread at a time."""
         with self._turning:
             self._turn(is_last=is_last)
 
@@ -215,7 +216,7 @@ class Copier:
                 self._finish()
             elif self._elect() and not (is_last and self._is_much()):
                 self._pass()
-                if not is_last:  # whoever closes the store last does
+                if not is_last:  # the process that closes the store last does
                     self._move_wal()
                 disk_reserve.set_aside(self._path)
             self._failures = 0
@@ -225,10 +226,10 @@ class Copier:
                 self._report(error, is_last=is_last)
 
     def _report(self, error: Exception, *, is_last: bool) -> None:
-        """Once; on a full disk after a while, or at the end: a save that has filled it gives its
-        room back."""
+        """Once; on a full disk after a while, or at the end: a save that has filled it may free
+        its space."""
         self._failures += 1
-        patience = FULL_PASSES if is_for_want_of_room(error) else 1
+        patience = FULL_PASSES if is_disk_full(error) else 1
         if self._failures == patience or (is_last and self.is_owed and self._failures < patience):
             is_ours = isinstance(error, HardsaveError)  # and says by itself what to do
             what = "%s is not backed up for now: %s"
@@ -249,7 +250,7 @@ class Copier:
         return True
 
     def _is_much(self) -> bool:
-        """Whether a last pass would keep whoever closes the store waiting."""
+        """Whether a last pass would keep the caller that closes the store waiting."""
         if backup_file.peek(self._path) is not None:
             with contextlib.suppress(Outdated):
                 return row_feed.waiting(self._connected()) > LAST_PASS_COMMITS
@@ -271,33 +272,33 @@ class Copier:
                 self._repeat()
 
     def _shrink(self) -> None:
-        """A little is cut off; to be rid of much, a copy is made, which takes room itself."""
+        """A little is cut off; to be rid of much, a copy is made, which takes space itself."""
         with in_our_words(backup_file.path_of(self._path)):
             if row_feed.trim(self._connected()):
                 return
         self._build("most of it is free")
 
     def _fed(self) -> Copied | None:
-        """How far the backup has come; None if nobody has committed since the last pass."""
+        """How far the backup has come; None if nothing was committed since the last pass."""
         connection = self._connected()
         self._check_files()
         with in_our_words(backup_file.path_of(self._path)):
             version = connection.execute("PRAGMA store.data_version").get
             if version == self._seen:
                 return None
-            self._check_room()
+            self._check_space()
             copied = row_feed.feed(connection)
         self._seen = version
         self.is_owed = False
         self._left = self._files()
         return copied
 
-    def _check_room(self) -> None:
-        """What waits in the WAL is written twice, as in the store. A backup takes no room that the
+    def _check_space(self) -> None:
+        """What waits in the WAL is written twice, as in the store. A backup takes no space that the
         store needs to give some back."""
         size = wal_bytes(self._path)
         if size > LARGE_BYTES and free_bytes(self._path) < 2 * size + SPARE_BYTES:
-            raise apsw.FullError(f"{size >> 20:,} MiB more would leave too little room")
+            raise apsw.FullError(f"{size >> 20:,} MiB more would leave too little space")
 
     def _repeat(self) -> None:
         """The backup is sound: it is the store that could not be read. Look at it anew."""
@@ -307,7 +308,7 @@ class Copier:
     @contextlib.contextmanager
     def _giving_up(self) -> Iterator[None]:
         """A store that cannot be read for its backup takes no more saves, which only it would have.
-        Somebody else who has it open is elected then, and finds out for himself."""
+        Another process that has it open is elected then, and finds out by itself."""
         try:
             yield
         except Corrupt:
@@ -333,7 +334,7 @@ class Copier:
         size = wal_bytes(self._path)
         if size <= WAL_BYTES or self._unmoved() <= WAL_BYTES:
             return
-        if rewrite_lock.is_under_way(self._path):  # whoever does that moves it himself in the end
+        if rewrite_lock.is_under_way(self._path):  # the rewrite moves it in the end
             return
         with (
             contextlib.suppress(Outdated),  # since the pass a moment ago: the next builds it anew
@@ -354,7 +355,7 @@ class Copier:
         return wal_bytes_of(frames - moved)
 
     def _check_files(self) -> None:
-        """What goes into files that were taken away or cut, nobody finds again."""
+        """What goes into files that were taken away or cut is never found again."""
         if self._left is None:
             return
         for what, before, now in zip(("it", "its WAL"), self._left, self._files(), strict=True):

@@ -59,7 +59,7 @@ def sync(path: str) -> None:
 
 
 def discard_leftovers(store: str) -> None:
-    """Remove what a takeover left that was killed. Whoever has the store open may: nobody else
+    """Remove what a takeover left that was killed. A process that has the store open may: no other
     takes over meanwhile."""
     discard(store + TAKEOVER)
     for rows in ROWS.values():

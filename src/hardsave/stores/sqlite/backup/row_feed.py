@@ -3,7 +3,7 @@
 One pass takes what is new from *one* read transaction of the store, and makes it one commit of
 the backup: so the backup is always the store as it was at some moment, never a mixture of two.
 
-What was only added is found by number; what was changed or removed stands in the store's
+What was only added is found by number; what was changed or removed is noted in the store's
 table `changes`. Rows of `changes` that were copied are trimmed. A backup that has missed such
 rows, is damaged, or belongs to another history, is built anew.
 """
@@ -109,7 +109,7 @@ def _attach(connection: apsw.Connection, store: str, is_ours: Callable[[], bool]
 def waiting(connection: apsw.Connection) -> int:
     """How many commits the store is ahead. `Outdated`: they cannot be added to the backup."""
     before, now = backup_file.copied(connection), backup_file.standing(connection)
-    if now.number >= before.number:  # otherwise whoever feeds it says what that means
+    if now.number >= before.number:  # otherwise the copier says what that means
         _check_is_its_past(connection, before, now)
     return now.number - before.number
 
@@ -135,7 +135,7 @@ def feed(connection: apsw.Connection) -> Copied:
 
 
 def is_mostly_free(connection: apsw.Connection) -> bool:
-    """Whether building a backup anew takes less room than it gives back."""
+    """Whether building a backup anew takes less space than it frees."""
     free = int(connection.execute("PRAGMA main.freelist_count").get)
     return free > ENOUGH_FREE and 2 * free > int(connection.execute("PRAGMA main.page_count").get)
 

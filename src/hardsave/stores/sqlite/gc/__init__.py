@@ -1,1 +1,1 @@
-"""Maintenance: merging packs, removing what no checkpoint leads to, giving room back."""
+"""Maintenance: merging packs, removing what no checkpoint leads to, vacuum."""

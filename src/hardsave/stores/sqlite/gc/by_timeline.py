@@ -15,7 +15,7 @@ from hardsave.stores.sqlite.gc.reachability import Refs
 
 WINDOW_BYTES = 20 * 1024 * 1024  # of objects: how much is put in order at once
 TARGET_BYTES = 1024 * 1024  # of a pack with objects of one timeline
-MIXED_BYTES = 32 * 1024  # of one with several: who reads one timeline reads the others with it
+MIXED_BYTES = 32 * 1024  # of one with several: a read of one timeline reads the others with it
 OLD_TIMES = 8  # as much as is new, of what was put in order before, is put in order with it
 
 
@@ -31,13 +31,13 @@ def windows(standing: Sequence[PackRow], upto: int) -> list[list[PackRow]]:
         begin -= 1
         size += standing[begin].size
     found: list[list[PackRow]] = []
-    room = 0
+    free = 0
     for row in standing[begin:]:
-        if row.size > room:
+        if row.size > free:
             found.append([])
-            room = WINDOW_BYTES
+            free = WINDOW_BYTES
         found[-1].append(row)
-        room -= row.size
+        free -= row.size
     return found
 
 
@@ -85,7 +85,7 @@ def _below(
 def cut(placed: Iterable[Placed], objects: Mapping[Hash, bytes], most: int) -> list[list[Hash]]:
     """The same in packs, at most so many of them."""
     made = list(_cut(placed, objects))
-    while len(made) > most:  # two neighbours become one
+    while len(made) > most:  # two adjacent packs become one
         made = [list(chain(*made[at : at + 2])) for at in range(0, len(made), 2)]
     return made
 

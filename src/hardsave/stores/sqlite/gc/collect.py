@@ -2,13 +2,13 @@
 
 First a plan is made in one read transaction: which packs go, and which are to be written
 anew without some of their objects. Then it is carried out in small transactions, from the
-newest pack to the oldest: whatever refers to an object goes before it or with it, so that
-nobody ever meets an object that lacks one of its own, wherever a crash ends the work.
+newest pack to the oldest: an object goes after or with all that refer to it, so that no reader
+ever meets an object that lacks one of its own, also after a crash in the middle of the work.
 
 Others go on meanwhile. What they have committed since the plan may refer to something that
 is to go: it is taken out of the plan, with all that it leads to. Under the lock each of
 these transactions looks once more, and gives up its turn if there is anything new; also if
-somebody stores ahead of a checkpoint (a pin), or has removed or compacted objects.
+a process stores ahead of a checkpoint (a pin), or has removed or compacted objects.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -76,7 +76,7 @@ class Plan(NamedTuple):
 class Removed(NamedTuple):
     objects: int = 0
     object_bytes: int = 0
-    is_pinned: bool = False  # somebody stores ahead of a checkpoint: some may be left
+    is_pinned: bool = False  # a process stores ahead of a checkpoint: some may be left
 
     def and_also(self, other: "Removed") -> "Removed":
         return Removed(self.objects + other.objects, self.object_bytes + other.object_bytes)
@@ -94,8 +94,8 @@ def plan(connection: apsw.Connection, user: int, refs: Refs, *, exact: bool) -> 
     while True:
         marking = Reachability(chain(_roots(connection, user), again), refs, exact=exact)
         doomed = {pack.id: pack for pack in _judged(connection, user, marking)}
-        # Whoever writes keeps to the order of packs. If somebody did not, what is needed and
-        # was not met lies in a pack that was passed already: it counts as a root.
+        # Writers keep to the order of packs. If one did not, what is needed and was not met
+        # lies in a pack that was passed already: it counts as a root.
         late = {a for a in marking.waiting if _fate(connection, user, a, doomed) == "goes"}
         if not late:
             return Plan(user, swept(connection, user), _newest(connection, user), doomed)
@@ -220,7 +220,7 @@ def revised(connection: apsw.Connection, plan: Plan, refs: Refs) -> Plan:
         pack, directory = next(_places(connection, plan.user, address))
         _spare(plan.doomed, pack, packs.hashes(directory).index(address))
         if pack not in unpacked:
-            unpacked = {pack: read_pack(connection, pack)}  # mostly the next is its neighbour
+            unpacked = {pack: read_pack(connection, pack)}  # mostly the next is in it, too
         stack += refs(unpacked[pack][address])
     return plan._replace(seen=_newest(connection, plan.user))
 
@@ -271,7 +271,7 @@ def _carry_out(files: Files, made: Plan, refs: Refs, *, exact: bool) -> tuple[Ou
         with files.reading() as connection:
             if swept(connection, made.user) != made.swept:
                 return "changed", removed
-            # Most of what is new is looked at here, while nobody waits.
+            # Most of what is new is looked at here, while no writer waits.
             made = revised(connection, made, refs)
             step = [_replacement(connection, pack) for pack in _step(made.doomed.values())]
         sweep = _Sweep(made, refs, step, exact)
@@ -303,7 +303,7 @@ def _step(doomed: Iterable[Doomed]) -> list[Doomed]:
 
 
 def _replacement(connection: apsw.Connection, doomed: Doomed) -> Replacement:
-    """Made before anybody is kept waiting."""
+    """Made before the transaction, while no writer waits."""
     sql = "SELECT directory FROM packs WHERE id = ?"
     directory: Any = connection.execute(sql, (doomed.id,)).get
     listed = list(zip(packs.hashes(directory), packs.lengths(directory), doomed.dead, strict=True))

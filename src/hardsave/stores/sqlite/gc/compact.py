@@ -1,10 +1,10 @@
-"""Packs are put in order by timeline: less room, and a state is read from fewer places.
+"""Packs are put in order by timeline: less space, and a state is read from fewer places.
 
 `by_timeline` decides where objects go. A window of packs is written anew in one transaction, with
 the index rows of its objects; other writers wait for that, some tenths of a second in a large
-store. `users.compacted` says up to which pack this was done. Below it small neighbours, of which
-gc has left little, are put together under the highest of their ids, as merging does, so the rows
-of the index stay as they are: each means the first pack at or above its own.
+store. `users.compacted` says up to which pack this was done. Below it adjacent small packs, of
+which gc has left little, are put together under the highest of their ids, as merging does, so the
+rows of the index stay as they are: each means the first pack at or above its own.
 """
 
 from collections import Counter
@@ -33,19 +33,19 @@ from hardsave.stores.sqlite.write.operations import note
 
 
 def choose(standing: list[PackRow]) -> list[list[PackRow]]:
-    """Which neighbours become one pack. `standing` is in the order of ids.
+    """Which adjacent packs become one. `standing` is in the order of ids.
 
-    What comes out of it chooses nothing when it is asked again: two neighbours are together
-    larger than the target, or they would be one.
+    Of its own result it chooses nothing more: two adjacent packs are together larger than the
+    target, or they would be one.
     """
     groups: list[list[PackRow]] = []
-    room = 0
+    free = 0
     for row in standing:
-        if row.size > room:
+        if row.size > free:
             groups.append([])
-            room = by_timeline.MIXED_BYTES
+            free = by_timeline.MIXED_BYTES
         groups[-1].append(row)
-        room -= row.size
+        free -= row.size
     return [group for group in groups if len(group) > 1]
 
 
@@ -161,7 +161,7 @@ class _Rewrite:
 def _swap(
     user: int, group: list[PackRow], parts: list[dict[Hash, bytes]], *, compress: bool
 ) -> Change:
-    """One transaction that puts the parts together, unless somebody has changed them.
+    """One transaction that puts the parts together, unless another writer has changed them.
 
     Between two looks objects may go and others come, so that a pack is as large as before:
     what it lists decides.

@@ -1,7 +1,7 @@
 """What a store does for itself when it is asked to: collect garbage, and compact.
 
-Both work in many short transactions, in turn with everybody's commits, and may be killed at
-any moment.
+Both work in many short transactions, in turn with the commits of other callers, and may be killed
+at any moment.
 """
 
 import threading
@@ -17,7 +17,7 @@ from hardsave.stores.base import Collected
 from hardsave.stores.local.database import free_bytes
 from hardsave.stores.sqlite.connection import wal_bytes
 from hardsave.stores.sqlite.gc import rewrite_lock, vacuum
-from hardsave.stores.sqlite.open.read_only import is_for_want_of_room
+from hardsave.stores.sqlite.open.read_only import is_disk_full
 from hardsave.stores.sqlite.write import disk_reserve
 from hardsave.tuples import NamedTuple
 
@@ -40,7 +40,7 @@ class Access(NamedTuple):
     at_rest: vacuum.AtRest
     renew_backup: Callable[[], None]
     trim_backup: Callable[[], None]
-    forget_pins: "Change"  # of those who are gone
+    forget_pins: "Change"  # of processes that are gone
 
 
 class Maintenance:
@@ -74,7 +74,7 @@ class Maintenance:
                 left += [name] if found.is_pinned else []
             try:
                 self._give_back(exact=exact)
-            except Unavailable:  # whoever met the damage may still have the page open
+            except Unavailable:  # the reader that met the damage may still have the page open
                 if damage is None:
                     raise
             if exact:
@@ -86,7 +86,7 @@ class Maintenance:
             return Collected(removed.objects, removed.object_bytes, freed, tuple(left))
 
     def discard(self, discard: "Discard") -> None:
-        """Remove what a save has put ahead that was given up, and give its room back."""
+        """Remove what a save has put ahead that was given up, and free its space."""
         removed = 0
         with self._mutex:
             disk_reserve.release(self._path)
@@ -107,7 +107,7 @@ class Maintenance:
                     self._merge(user)
                     files = self._access._replace(apply=self._change)
                     compact(files, user, refs, compress=self._compress())
-            finally:  # on a full disk, what was done gives room back
+            finally:  # on a full disk, what was done frees space
                 self._give_back(exact=False)
                 self._access.trim_backup()
 
@@ -118,27 +118,27 @@ class Maintenance:
         return rows
 
     def _change(self, change: "Change") -> None:
-        """Make a change; one that finds no room is made once more when the WAL is emptied. That is
-        done as long as there is room to move it into the file."""
-        self._with_room(lambda: self._access.apply(change))
+        """Make a change; on a full disk it is made once more when the WAL is emptied. That is done
+        as long as there is space to move it into the file."""
+        self._with_space(lambda: self._access.apply(change))
 
     def _merge(self, user: int) -> None:
-        self._with_room(lambda: self._access.merge(user))
+        self._with_space(lambda: self._access.merge(user))
 
-    def _with_room(self, call: Callable[[], None]) -> None:
+    def _with_space(self, call: Callable[[], None]) -> None:
         if self._is_short():
             self._must_empty_wal()
         try:
             call()
         except Unavailable as error:
-            if not is_for_want_of_room(error):
+            if not is_disk_full(error):
                 raise
             self._must_empty_wal()
             call()
 
     def _is_short(self) -> bool:
-        """Whether the WAL needs room that is not to be had for long: a backup that finds none does
-        not get what waits for it there."""
+        """Whether the WAL needs more space than will be free for long: a backup that finds none
+        does not get what waits for it there."""
         waiting = wal_bytes(self._path)
         return waiting > LONG_WAL_BYTES and free_bytes(self._path) < SPARE_BYTES + 2 * waiting
 

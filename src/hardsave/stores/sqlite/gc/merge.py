@@ -1,7 +1,7 @@
 """Small packs become larger ones and are indexed, off the path of commits.
 
 One save makes one small pack, which takes a page of its own. Compressed and stored together,
-they take much less room and are read at once. That happens twice: every few saves their packs
+they take much less space and are read at once. That happens twice: every few saves their packs
 are *gathered* into one that still waits, and once enough has come together it is merged
 into a large one and indexed, which is the dear part.
 
@@ -9,9 +9,9 @@ A merged pack takes the *highest* id of those it replaces, and an object is look
 first pack at or above the id that is known for it: so nothing that was known becomes wrong,
 and an id that was given out never comes to mean something else.
 
-Whoever saves without a pause is not to share the processor with that: what is due waits for a quiet
-moment, or until twice as many saves, or many objects, have come together. A first snapshot is a
-few saves of many large packs, which only have to be indexed: mostly it is over before that.
+A caller that saves without a pause must not share the processor with that: what is due waits for a
+quiet moment, or until twice as many saves, or many objects, have come together. A first snapshot
+is a few saves of many large packs, which only have to be indexed: mostly it is over before that.
 """
 
 import threading
@@ -28,7 +28,7 @@ from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.connection import zeroing
-from hardsave.stores.sqlite.open.read_only import is_for_want_of_room
+from hardsave.stores.sqlite.open.read_only import is_disk_full
 from hardsave.stores.sqlite.read.object_index import add_rows, bounds, indexed_upto
 from hardsave.stores.sqlite.write.operations import note
 from hardsave.stores.sqlite.write.writer import Writer
@@ -53,7 +53,7 @@ class PackRow(NamedTuple):
 
 
 def choose(waiting: list[PackRow], *, every: bool = False) -> list[list[PackRow]]:
-    """How to put the packs that wait to be indexed together: groups of neighbours.
+    """How to put the packs that wait to be indexed together: groups of adjacent ones.
 
     `waiting` is in the order of ids. A group becomes one pack; a large pack is a group of its
     own and stays as it is. Empty: too few wait for it to be worth while. `every` one, however
@@ -63,13 +63,13 @@ def choose(waiting: list[PackRow], *, every: bool = False) -> list[list[PackRow]
     if len(waiting) < ENOUGH_PACKS and not is_enough and not every:
         return []
     groups: list[list[PackRow]] = []
-    room = 0
+    free = 0
     for row in waiting[: 4 * ENOUGH_PACKS]:
-        if row.size >= SMALL_BYTES or room < row.size:
+        if row.size >= SMALL_BYTES or free < row.size:
             groups.append([])
-            room = ENOUGH_BYTES
+            free = ENOUGH_BYTES
         groups[-1].append(row)
-        room = 0 if row.size >= SMALL_BYTES else room - row.size
+        free = 0 if row.size >= SMALL_BYTES else free - row.size
     if len(groups) > 1 and sum(row.size for row in groups[-1]) < SMALL_BYTES and not every:
         groups.pop()  # it would stay small for good: let it wait for more
     return groups
@@ -168,7 +168,7 @@ class Merger:
             self._hurry.wait(max(left, 0))
         with self._mutex:
             self._waiting = 0
-            if left > 0:  # nobody has paused yet: the rest of what they save is for when they do
+            if left > 0:  # saves go on without a pause: the rest waits for one
                 self._due.put(user)
             else:
                 self._asked.discard(user)
@@ -185,9 +185,9 @@ class Merger:
             while not self._stopping and self.merge(connection, user, few=few):
                 pass
         except (HardsaveError, apsw.Error) as error:
-            # Nothing is lost: the packs stay small, and the next round tries again. That a disk is
-            # full is said by the saves that find no room there.
-            is_full = is_for_want_of_room(error)
+            # Nothing is lost: the packs stay small, and the next merge tries again. That a disk is
+            # full is said by the saves that fail on it.
+            is_full = is_disk_full(error)
             how = log(__name__).info if is_full else log(__name__).warning
             how("small packs of %s could not be merged", self._writer.path, exc_info=not is_full)
         return connection
@@ -305,7 +305,7 @@ def _replace(connection: apsw.Connection, group: list[PackRow], merged: Merged) 
 
 
 def put_in_place(connection: apsw.Connection, group: list[PackRow], merged: packs.Pack) -> None:
-    """One pack for a group of neighbours, under the id of the last."""
+    """One pack for a group of adjacent ones, under the id of the last."""
     with zeroing(connection):
         connection.execute(
             "DELETE FROM packs WHERE id BETWEEN ? AND ?", (group[0].id, group[-1].id - 1)

@@ -1,8 +1,8 @@
-"""A store that is written anew, every page of it: who wants to write meanwhile waits for the end.
+"""The lock of a process that rewrites a store, every page of it: writers wait for its end.
 
-SQLite keeps writers out for as long as that takes, which for a large file is longer than anybody
-waits for a lock. So whoever does it holds a lock that says so. Writers who could not begin look
-for it: if it is held, what keeps them is at work and not stuck.
+SQLite keeps writers out for as long as that takes, which for a large file is longer than a writer
+waits for a lock. So the process that does it holds a lock that says so. Writers that could not
+begin look for it: if it is held, what keeps them is at work and not stuck.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ _SUFFIX = "-rewriting"
 
 
 class NotBegun(Exception):
-    """Somebody else has the file; nothing was written."""
+    """Another process has the file; nothing was written."""
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def announced(path: str) -> Iterator[None]:
 
 
 def waited_for(path: str) -> bool:
-    """Wait until nobody writes it anew any more; False if nobody did."""
+    """Wait until no process rewrites it any more; False if none did."""
     if not is_under_way(path):
         return False
     with announced(path):

@@ -1,6 +1,6 @@
-"""Room that is free inside the files goes back to the file system, a little at a time.
+"""Space that is free inside the files goes back to the file system, a little at a time.
 
-SQLite moves pages from the end of the file to where room is free, and the file becomes
+SQLite moves pages from the end of the file to where space is free, and the file becomes
 shorter: no second copy is needed, and others write in between.
 """
 
@@ -57,8 +57,8 @@ def _vacuum(connection: apsw.Connection, pages: int, upto: int) -> int:
 def rewrite(connection: apsw.Connection) -> None:
     """Write every page anew, because a page that is in use may hold a rest of what was there.
 
-    SQLite clears what it frees only if asked to, which merging is not: it would pay each time
-    for what hardly anybody needs. This takes the room of a second copy for a moment.
+    SQLite clears what it frees only if asked to, which merging does not: it would pay each time
+    for what few users need. This takes the space of a second copy for a moment.
     """
     meter("rewriting the file")
     connection.execute("VACUUM")
@@ -95,7 +95,7 @@ def _is_emptied(connection: apsw.Connection) -> bool:
 
 
 def move_wal(connection: apsw.Connection, name: str, *, and_cut: bool) -> None:
-    """Move a WAL into its main file, as far as readers let us, and give its room back if nobody
+    """Move a WAL into its main file, as far as readers let us, and free its space if no reader
     uses it: otherwise what comes next goes over it."""
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
     how = "TRUNCATE" if and_cut else "PASSIVE"
@@ -109,7 +109,7 @@ def move_wal(connection: apsw.Connection, name: str, *, and_cut: bool) -> None:
 def settle(path: str) -> None:
     """Remove what was left half made, and let it last that files were emptied and removed.
 
-    Otherwise a power loss could bring back what nobody was to find again.
+    Otherwise a power loss could bring back what must not be found again.
     """
     try:
         durable_files.discard_leftovers(path)

@@ -35,7 +35,7 @@ class CommitMark:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._file: int | None = None  # first: whatever fails, this is closed
+        self._file: int | None = None  # first: so it is closed when a later line fails
         self._boot = boot_id()
         self._hasher = blake3()
 

@@ -1,7 +1,7 @@
 """Whether a file, its WAL and that one's index are where this process left them, and as they were.
 
-SQLite goes on with the files that it has open, wherever these have gone, and would commit to
-ones that nobody can ever open again. So every commit looks first.
+SQLite goes on with the files that it has open, also after they were moved or removed, and would
+commit to files that no process can ever open again. So every commit looks first.
 """
 
 import contextlib
@@ -27,13 +27,14 @@ class WalGone(Gone):
 class IndexGone(Gone):
     """The memory that processes share to find their way in the WAL is not where it belongs.
 
-    Who comes later shares another one, and neither sees where in the WAL the other writes.
+    A process that comes later shares another one, and neither sees where in the WAL the other
+    writes.
     """
 
 
 class Changed(Exception):
-    """The file was written to, or it or its WAL is shorter than it was: a WAL was moved or room was
-    given back, as it should be, or somebody has done it who does not know what he does."""
+    """The file was written to, or it or its WAL is shorter than it was: a store has moved its WAL
+    or vacuumed it, as it should be, or another program has damaged it."""
 
 
 class FileIdentity:
@@ -105,13 +106,13 @@ class FileIdentity:
         return apsw.SQLITE_OK
 
     def committed(self, connection: apsw.Connection) -> None:
-        """The WAL has all its frames, whoever has cut it in this very moment: that is found out at
-        the next look. So is who writes to the file, from the first commit on."""
+        """The WAL has all its frames, unless a program has cut it in this very moment: the next
+        look finds that out, and which process writes to the file, from the first commit on."""
         size = wal_bytes_of(self.frames)
         if size > self._wal_bytes:
             self._wal_bytes = size
         if self._moved is None or self._moved.use == b"":  # which this commit has begun
-            with contextlib.suppress(apsw.Error):  # the commit stands, whatever this says
+            with contextlib.suppress(apsw.Error):  # an error here does not undo the commit
                 self._has_moved(connection)
 
     def moved(self, connection: apsw.Connection) -> None:
@@ -174,7 +175,7 @@ class Moved(NamedTuple):
 
     def is_further_than(self, before: "Moved") -> bool:
         """A new use begins when all of the one before was moved, if there was one; and before a WAL
-        is cut, all of it was. Others may have used one in between that nobody has seen here."""
+        is cut, all of it was. Others may have used one in between that was not seen here."""
         if self.use == b"":
             return (self.others, self.commits) != (before.others, before.commits)
         if self.use == before.use:
@@ -194,7 +195,7 @@ def _moved(connection: apsw.Connection, path: str, commits: int) -> Moved:
 
 
 def _is_sound(connection: apsw.Connection) -> bool:
-    """By somebody who has nothing of the file in mind."""
+    """By a connection that has nothing of the file in memory."""
     try:
         return bool(connection.execute("PRAGMA integrity_check(1)").get == "ok")
     except apsw.Error as error:

@@ -1,4 +1,4 @@
-"""The stores that this process has open: who else is at a file, and what a fork does to them.
+"""The stores that this process has open: which share a file, and what a fork does to them.
 
 SQLite's locks belong to a process, and what it remembers of them does not survive a fork: a child
 that went on with what it inherited could lose what it saved. So no connection crosses one;
@@ -36,7 +36,7 @@ _held: list[OpenStore] = []  # until the fork is made
 
 
 def turn() -> AbstractContextManager[object]:
-    """Held by whoever opens a store."""
+    """Held by the thread that opens a store."""
     return _turn
 
 
@@ -56,14 +56,14 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _before_fork() -> None:
-    """Nobody has a store open afterwards, and nobody opens one before the fork is made."""
+    """No thread has a store open afterwards, and none opens one before the fork is made."""
     _forking.acquire()
     while True:
         _turn.acquire()
         others = [store for store in _stores if store not in _held]
         if not others:
             return
-        _turn.release()  # who waits in a store to open it again is let through
+        _turn.release()  # a thread that waits in a store to open it again is let through
         for store in others:
             _held.append(store)
             try:

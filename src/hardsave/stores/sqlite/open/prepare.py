@@ -1,4 +1,4 @@
-"""Opening a store: create the file or check it, before anybody uses it.
+"""Opening a store: create the file or check it, before it is used.
 
 What is not a store is refused untouched. What has been cut, damaged or lost commits is taken
 over from its backup, or `Corrupt` if that cannot be. All of it happens under the writer's
@@ -38,7 +38,7 @@ from hardsave.stores.sqlite.open.read_only import (
     LiveFile,
     ReadOnlyFile,
     Reason,
-    is_for_want_of_room,
+    is_disk_full,
     is_live,
     read_only,
 )
@@ -87,7 +87,7 @@ def prepare(
         except Corrupt as damage:
             connection = _take_over(path, durability, mark, presence, damage)
         except Unavailable as error:
-            if not is_for_want_of_room(error):
+            if not is_disk_full(error):
                 raise
             presence.share()
             return _full_disk(path, mark, error)
@@ -111,7 +111,8 @@ def _full_disk(path: str, mark: CommitMark, error: Unavailable) -> ReadOnlyFile:
 
 
 def _read_only(path: str, mark: CommitMark, reason: Reason, *, is_open_here: bool) -> ReadOnlyFile:
-    """Nobody is told of us: there is nothing that we could take a lock on, or mend."""
+    """Without the lock that says that we have it open: there is no file that we could lock, or
+    repair."""
     if os.path.exists(path + "-takeover"):
         raise Unavailable(
             f"a takeover of {path} was broken off, and cannot be finished: "
@@ -169,7 +170,7 @@ def _open(
             _check_suspicion(connection, path)
             _compare_with_mark(connection, path, mark, durability)
         if schema.last_number(connection) == 0:
-            # Whoever made the folders may have died before they were safe.
+            # The process that made the folders may have died before they were synced.
             for created in _folders(path):
                 _sync_folder(created)
     except BaseException:
@@ -205,10 +206,10 @@ def _is_left(path: str) -> bool:
 
 
 def _finish_takeover(path: str, presence: Presence) -> None:
-    """Go on where somebody died who was putting a new file in place."""
+    """Finish the work of a process that died while it put a new file in place."""
     if not os.path.exists(path + "-takeover"):
         return
-    from hardsave.stores.sqlite.salvage import takeover  # only whoever needs it loads it
+    from hardsave.stores.sqlite.salvage import takeover  # few processes need it
 
     presence.seize()
     aside = takeover.put_in_place(path)
@@ -220,8 +221,8 @@ def _finish_takeover(path: str, presence: Presence) -> None:
 def _take_over(
     path: str, durability: Durability, mark: CommitMark, presence: Presence, damage: Corrupt
 ) -> apsw.Connection:
-    """Replace a damaged file by what its backup and itself still hold, if nobody has it open."""
-    from hardsave.stores.sqlite.salvage import takeover  # only whoever needs it loads it
+    """Replace a damaged file by what its backup and itself still hold, unless it is open."""
+    from hardsave.stores.sqlite.salvage import takeover  # few processes need it
 
     if not os.path.exists(backup_file.path_of(path)):
         found = str(damage).removesuffix(OPEN_AGAIN)
@@ -233,7 +234,7 @@ def _take_over(
 
 
 def _check_suspicion(connection: apsw.Connection, path: str) -> None:
-    """Somebody has met damage in the middle of use: look at every page before going on."""
+    """A process has met damage in the middle of use: look at every page before going on."""
     if not os.path.exists(path + SUSPECT):
         return
     _check_every_page(connection, path)
@@ -248,12 +249,12 @@ def _check_every_page(connection: apsw.Connection, path: str) -> None:
 
 
 def suspect(path: str) -> None:
-    """Let whoever opens the store next look at every page of it."""
+    """Let the next process that opens the store look at every page of it."""
     try:
         os.close(os.open(path + SUSPECT, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError:
         log(__name__).exception(
-            "%s is damaged, and that cannot be noted for the next who opens it", path
+            "%s is damaged, and that cannot be noted for the next process that opens it", path
         )
 
 
@@ -323,8 +324,8 @@ def _compare_with_backup(path: str, number: int, *, only_reads: bool = False) ->
 
 def _look_behind(path: str, number: int) -> None:
     """Only if there is no mark: a WAL may hold commits that SQLite does not get to. They may be
-    what a power loss has taken, of which nobody was told, or with durability='process' was promised
-    nothing: so that is no reason to refuse. But nobody else would say that they are gone."""
+    what a power loss has taken: never acknowledged, or with durability='process' not promised to
+    survive. So that is no reason to refuse. But no other check would say that they are gone."""
     if count := dropped(path):
         log(__name__).error(
             "%s ends at commit %d: in its WAL %d transactions more are damaged, or were not "
@@ -337,7 +338,7 @@ def _look_behind(path: str, number: int) -> None:
 
 
 def _take_turns(path: str, lock: FileLock) -> None:
-    """Be alone with the file. Whoever writes it anew may take longer than others do."""
+    """Be alone with the file. A process that rewrites it may take longer than others do."""
     try:
         lock.acquire(BUSY_SECONDS)
     except Unavailable:

@@ -1,8 +1,8 @@
-"""Who has the store open, across processes: a `flock` that every opener holds shared.
+"""Which processes have the store open: a `flock` that every one of them holds shared.
 
-Whoever must replace the file itself needs it exclusively: a process that went on with a file
-that was set aside would acknowledge saves that nobody finds again. Sharing and seizing both
-happen under the writer's lock, so that two who begin at once do not meet half way.
+A process that must replace the file itself needs it exclusively: one that went on with a file
+that was set aside would acknowledge saves that are never found again. Sharing and seizing both
+happen under the writer's lock, so that two processes that begin at once do not meet half way.
 """
 
 import fcntl
@@ -22,19 +22,19 @@ class Presence:
         self._file: int | None = None
 
     def share(self) -> None:
-        """Be one of those who have the store open; also after `seize`."""
+        """Be one of the processes that have the store open; also after `seize`."""
         self._take(fcntl.LOCK_SH)
 
     def seize(self, what_for: str = "mended") -> None:
-        """Be the only one, or raise `Unavailable` that names one who is there. Evictable daemons
-        end first."""
+        """Be the only one, or raise `Unavailable` that names another. Evictable daemons end
+        first."""
         from hardsave.stores.local import daemon_lock  # few have to be alone
 
         daemon_lock.evict(self._store)
         self._take(fcntl.LOCK_EX, what_for)
 
     def is_alone(self) -> bool:
-        """Whether nobody else has the store open. To be asked under the writer's lock: nobody
+        """Whether no other process has the store open. To be asked under the writer's lock: none
         comes meanwhile."""
         assert self._file is not None
         try:
@@ -77,14 +77,14 @@ def _holder(file: int) -> str:
 
 
 def pid_of_holder(text: str, inode: int) -> int | None:
-    """Who holds a flock, by the lines of /proc/locks.
+    """Which process holds a flock, by the lines of /proc/locks.
 
     Devices are left out of the comparison: on some file systems the kernel names another one
     here than `stat` does. A holder outside this container has no number that means anything.
     """
     for line in text.splitlines():
         words = line.split()
-        if len(words) < 6 or words[1] != "FLOCK":  # also the lines of those who wait ("->")
+        if len(words) < 6 or words[1] != "FLOCK":  # also the lines of processes that wait ("->")
             continue
         if words[5].rpartition(":")[2] == str(inode) and int(words[4]) > 0:
             return int(words[4])

@@ -1,11 +1,11 @@
 """A store that cannot be written, read without a byte being written: on a full disk, on a file
 system that is mounted read-only, or of files that we may only read.
 
-SQLite reads a WAL by way of a shared index beside the file, and whoever comes first has to make it:
-where there is no room for that, nothing could be opened, not even to look or to export. Then each
+SQLite reads a WAL by way of a shared index beside the file, which the first process has to make:
+where there is no space for that, nothing could be opened, not even to look or to export. Then each
 connection keeps the index in its own memory. It takes no lock either, so nothing may be written
-meanwhile: whoever does write has found room, or another way to the files, which shows in them, and
-the store is opened anew. A WAL that is there is read; nothing of it is left out.
+meanwhile: a process that does write has found space, or another path to the files, which shows in
+them, and the store is opened anew. A WAL that is there is read; nothing of it is left out.
 
 Pages of the main file are checked against their checksums here, too; SQLite checks the WAL's.
 """
@@ -39,7 +39,7 @@ _vfs: list[apsw.VFS] = []
 _files: dict[tuple[int, int], int] = {}  # main files that were read: see `_MainFile`
 
 
-def is_for_want_of_room(error: Exception) -> bool:
+def is_disk_full(error: Exception) -> bool:
     """Whether a store could not be opened or written because its disk is full."""
     cause = error if isinstance(error, apsw.Error) else error.__cause__
     code = getattr(cause, "extendedresult", 0)
@@ -107,7 +107,7 @@ class ReadOnlyFile:
         return connect(self.path)
 
     def has_moved(self) -> bool:
-        """Whether somebody has written since: it can be, by now or from elsewhere."""
+        """Whether a process has written since: it may be writable by now, or by another path."""
         return _stamp(self.path) != self._stamp
 
     def refusal(self) -> Unavailable:
@@ -238,11 +238,11 @@ class _Vfs(apsw.VFS):
         return apsw.VFSFile(_BASE, name, flags)
 
     def xDelete(self, name: str, is_synced: bool) -> None:  # SQLite's name
-        pass  # nothing is ours to delete here, whatever SQLite thinks of a WAL
+        pass  # SQLite would delete a WAL here; nothing is ours to delete
 
 
 class _File:
-    """What SQLite asks of a file that nobody writes."""
+    """What SQLite asks of a file that is not written."""
 
     def xClose(self) -> None:
         pass

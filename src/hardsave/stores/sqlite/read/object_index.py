@@ -4,7 +4,7 @@ Packs are indexed when they are merged, many at a time and sorted, off the path 
 `users.indexed` says up to which pack. The few newer ones are known by their directories,
 which every process reads once and keeps. So a commit touches no index page, and what was
 saved last is found without asking the file. Whether something new is stored already, of long ago,
-is asked by every save: who asks again and again keeps the rows in mind, too, if they are few.
+is asked by every save: a writer that asks again and again keeps the rows in memory, too, if few.
 
 The index holds 63 bits of a hash; the whole hash lies in the pack's directory and decides,
 because 63 bits can be made to collide on purpose.
@@ -59,8 +59,8 @@ class RecentPack(NamedTuple):
 class _Recent:
     """The objects of one user's packs that were not indexed when they were read.
 
-    Whoever reads looks for a few objects in a few directories; whoever writes asks again and
-    again. So directories are taken apart when a writer first asks.
+    A reader looks for a few objects in a few directories; a writer asks again and again. So
+    directories are taken apart when a writer first asks.
     """
 
     def __init__(self, indexed: int, swept: int) -> None:
@@ -87,7 +87,7 @@ class _Recent:
         """The prefixes of all that is stored and not known here; None: they are to be asked for.
 
         Only for a writer: rows that are added after its transaction began are of packs that are
-        known here, which cannot be said of what somebody reads who sees an earlier moment.
+        known here, which cannot be said of what a reader of an earlier state of the file finds.
         """
         self._questions += 1
         if self._questions == BUSY_QUESTIONS:
@@ -157,8 +157,8 @@ class ObjectIndex:
         return rows
 
     def _keep(self, user: int, recent: _Recent, before: int) -> None:
-        """Have a user in mind, of whom so many objects were `before`; there may be many users,
-        and those whom nobody asks about any more are forgotten."""
+        """Cache a user, of whom so many objects were `before`; there may be many users, and those
+        that are not asked about any more are evicted."""
         self._recent.pop(user, None)
         self._recent[user] = recent
         self._count += recent.count - before

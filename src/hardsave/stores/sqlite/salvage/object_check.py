@@ -1,7 +1,7 @@
 """Which of the salvaged objects are what was stored, and what those that are gone are missed by.
 
 Every object is checked against its hash and indexed anew; what is missing is looked for, by its
-hash, in whatever packs of the other sources can be read.
+hash, in the packs of the other sources that can be read.
 """
 
 # ruff: noqa: S608 # names of tables and of attached databases are our own
@@ -74,7 +74,7 @@ class ObjectCheck:
         return set(self._unknown(gone))
 
     def _look_for(self, name: str, user: int, wanted: set[Hash]) -> dict[Hash, bytes]:
-        """Objects of a source that match their hashes, from whatever packs can be read."""
+        """Objects of a source that match their hashes, from the packs that can be read."""
         found: dict[Hash, bytes] = {}
         for low, high in self._salvage.pack_spans(name, user, 0):
             for pack in range(low, high + 1):
@@ -159,4 +159,4 @@ def _refs(data: bytes) -> tuple[Hash, ...]:
     try:
         return envelope.unseal(data).refs
     except Corrupt:
-        return ()  # its bytes are what was stored: whoever reads it says what is wrong
+        return ()  # its bytes are what was stored: the reader of the object says what is wrong

@@ -1,13 +1,13 @@
 """Rows of a store by the pages that they lie on, when the way to them is gone.
 
 SQLite finds a row by the header and the schema on the first page, the root of its table and the
-pages between. One of them damaged hides every row beneath it. But a row lies on its own page,
+pages between. One of them damaged hides every row below it. But a row lies on its own page,
 which has its own checksum: each page of the main file and of its WAL is looked at here by itself,
 and a row is known by its columns. What is found goes into a file with the store's tables, as a
 source like any other.
 
 Pages that are free may have rows that were removed. Where the map of pages (SQLite keeps one, as
-the file can give room back) can be read, it says which; rows of checkpoints that a tombstone
+the file can shrink) can be read, it says which; rows of checkpoints that a tombstone
 speaks of are left out in any case.
 """
 

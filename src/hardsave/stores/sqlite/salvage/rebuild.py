@@ -63,7 +63,7 @@ class Rebuild:
         self.path = path
         self.connection = create(path)
         self._attached: set[str] = set()
-        self._gathered: set[str] = set()  # sources of which nobody knows what they lack
+        self._gathered: set[str] = set()  # sources of which it is unknown what they lack
         self._lacking: dict[str, set[str]] = {}  # tables, by source
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # of a source
         schema.migrate(self.connection)
@@ -126,7 +126,7 @@ class Rebuild:
         return self.attach(name, target)
 
     def is_gathered(self, name: str) -> bool:
-        """Whether a source is what single pages had: then nobody knows what it lacks."""
+        """Whether a source is what single pages had: then it is unknown what it lacks."""
         return name in self._gathered
 
     def is_sound(self, name: str) -> bool:
@@ -243,7 +243,7 @@ class Rebuild:
 
     def _keep_the_latest(self) -> None:
         """Of a checkpoint that was dropped and perhaps imported again: as it was last."""
-        self.connection.execute(_DROP_BURIED)
+        self.connection.execute(_DROP_TOMBSTONED)
         self.connection.execute(_RAISE_RETURNED)
 
     def _copy_changed_tasks(self, name: str, after: int) -> None:
@@ -424,7 +424,7 @@ _IS_EARLIER = (
     "EXISTS (SELECT 1 FROM main.{1} AS c "
     "WHERE (c.user, c.id) = ({0}.{1}.user, {0}.{1}.id) AND c.number <= {2})"
 )
-_DROP_BURIED = """
+_DROP_TOMBSTONED = """
     DELETE FROM main.checkpoints AS c WHERE EXISTS (SELECT 1 FROM main.tombstones AS t
         WHERE (t.user, t.id) = (c.user, c.id) AND t.number >= c.number)
 """

@@ -29,7 +29,7 @@ _NOTHING = (
 
 
 def repair(path: str | os.PathLike[str]) -> Report:
-    """Repair the store at `path`, which nobody may have open. A sound one is left as it is."""
+    """Repair the store at `path`, which no process may have open. A sound one is left as it is."""
     path = real_path(path)
     if not any(os.path.exists(name) for name in (path, path + "-wal", backup_file.path_of(path))):
         raise NotFound(f"there is no store at {path}, and no backup of one")
@@ -86,9 +86,9 @@ def _make(salvage: Rebuild, path: str, marked: int) -> _Made:
     top = max(marked, *sources.numbers.values())
     unread, from_others = _copy(salvage, path, sources, top)
     dropped, broken = ObjectCheck(salvage).check(sources.names)
-    mender = RowRepair(salvage)
-    damaged = mender.damaged(broken)
-    faults = mender.mend(damaged) + [f"{each} has lost something" for each in damaged]
+    rows = RowRepair(salvage)
+    damaged = rows.damaged(broken)
+    faults = rows.repair(damaged) + [f"{each} has lost something" for each in damaged]
     checkpoints, entries = salvage.counts()
     if not checkpoints and not entries and top:
         raise Corrupt(_NOTHING.format(path))
@@ -165,7 +165,7 @@ def _lost(
 
 
 def _has_header(path: str) -> bool:
-    """What the WAL covers reads well, and still nobody opens a file that does not look like one."""
+    """What the WAL covers reads well, and still a file without a header cannot be opened."""
     if not os.path.exists(path):
         return False  # it was read from its WAL
     with open(path, "rb") as file:

@@ -1,7 +1,7 @@
 """Rows that lost what they refer to: users and timelines get names, timelines get heads.
 
 What was salvaged may lead to objects that are gone, or come from two sources that were not
-equally far. Nothing is left pointing at nothing, and whatever changes for people is said.
+equally far. No row is left that points at nothing, and every change that a user can see is said.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ class RowRepair:
                 "DELETE FROM main.checkpoints WHERE number = ?", (each.number,)
             )
 
-    def mend(self, damaged: Iterable[Checkpoint]) -> list[str]:
+    def repair(self, damaged: Iterable[Checkpoint]) -> list[str]:
         """Give every row what it refers to, and every timeline a head that can be read."""
         lines = self._name_the_nameless()
         bad = {each.id for each in damaged}
@@ -111,7 +111,7 @@ class RowRepair:
             self._connection.execute(sql, (row.id,))
         if standing == head:
             return []
-        return [f"the head of timeline {row.name!r} is gone; it stands at {_named(standing)} now"]
+        return [f"the head of timeline {row.name!r} is gone; it is at {_named(standing)} now"]
 
     def _readable(self, row: "_Row", head: Id | None, bad: set[Id]) -> Id | None:
         """A head itself, its nearest ancestor, or the newest checkpoint that can be read."""

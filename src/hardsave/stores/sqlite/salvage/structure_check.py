@@ -46,7 +46,7 @@ _DANGLING = """
 def index_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
     """Objects without a row in the index of a database, attached as `name`, rows without an
     object, and counts that are wrong. Which rows these are is looked for only if sums over both
-    differ: that takes several times as long, and room for a second index."""
+    differ: that takes several times as long, and space for a second index."""
     is_indexed = _indexed_sums(connection, name) == _listed_sums(connection, name)
     rows = [] if is_indexed else _index_faults(connection, name)
     return rows + counts.faults(connection, name)

@@ -1,6 +1,6 @@
 """A damaged store is replaced by what its backup and itself still hold, when it is opened.
 
-The caller holds the writer's lock and has seized the store: nobody has it open. Then:
+The caller holds the writer's lock and has seized the store: no other process has it open. Then:
 
 1. A new file is made in `<store>-takeover-new`, from the best source: the store itself if all
    of it can be read and it is not behind its backup; otherwise the backup, and what can be
@@ -9,8 +9,9 @@ The caller holds the writer's lock and has seized the store: nobody has it open.
 3. The damaged files are renamed to `<store>.damaged-<time>`: never overwritten or deleted.
 4. `<store>-takeover` is renamed to `<store>`.
 
-A crash before 2 leaves everything as it was; whoever opens the store after a later one goes
-on with 3. What is lost is named: in an error of the log, and as an entry of the store's own.
+A crash before 2 leaves everything as it was; after a later one, the next process that opens the
+store goes on with 3. What is lost is named: in an error of the log, and as an entry of the store's
+own.
 """
 
 import contextlib
@@ -51,21 +52,21 @@ class Plan(NamedTuple):
     base: str  # "store" or "backup"
     upto: int  # the last commit of the base
     adds_newer: bool  # take what is newer from the store, as far as it can be read
-    top: int  # the highest commit that anybody has heard of
+    top: int  # the highest commit that any file names
 
 
 def decide(known: Witnesses) -> Plan | None:
     """How to take over; None if there is nothing to do it from."""
     top = max(known.mark, known.backup or 0, known.store or 0)
     if known.backup is None:
-        return None  # a store that is short of commits, with no second copy: for people to decide
+        return None  # a store that is short of commits, with no second copy: for the user to decide
     if known.is_sound and known.store is not None and known.store >= known.backup:
         return Plan("store", known.store, False, top)
     return Plan("backup", known.backup, known.store is not None and not known.is_sound, top)
 
 
 def is_pending(path: str) -> bool:
-    """Whether somebody died in the middle of putting a new file in place."""
+    """Whether a process died while it put a new file in place."""
     return os.path.exists(path + "-takeover")
 
 
@@ -124,11 +125,11 @@ def _make(salvage: Rebuild, path: str, known: Witnesses, wrong: str) -> int:
     if any(unread.values()) or any(newer.values()) or salvage.missing(plan.upto, plan.top):
         others += _copy_hidden(salvage, path, plan, unread, newer)
     dropped, broken = ObjectCheck(salvage).check(others)
-    mender = RowRepair(salvage)
-    damaged = mender.damaged(broken)
-    mender.drop(each for each in damaged if each.number > plan.upto)
+    rows = RowRepair(salvage)
+    damaged = rows.damaged(broken)
+    rows.drop(each for each in damaged if each.number > plan.upto)
     is_whole = not dropped and not any(unread.values())
-    notes = mender.mend(() if is_whole else damaged)
+    notes = rows.repair(() if is_whole else damaged)
     if not is_whole:
         notes += [f"{each} has lost something" for each in damaged if each.number <= plan.upto]
     lost = salvage.gone(unread, plan.upto) + salvage.missing(plan.upto, plan.top)
@@ -181,7 +182,7 @@ def _ask(salvage: Rebuild, path: str, marked: int) -> Witnesses:
 
 
 def _refuse_another_history(salvage: Rebuild, path: str, known: Witnesses) -> None:
-    """A sound file that is not an earlier state of the backup was put there by somebody."""
+    """A sound file that is not an earlier state of the backup was put there by a user or a tool."""
     if not known.is_sound or not known.store:
         return
     ours, theirs = (salvage.event(name, known.store) for name in ("store", "backup"))
@@ -194,7 +195,7 @@ def _refuse_another_history(salvage: Rebuild, path: str, known: Witnesses) -> No
 
 def _refuse_to_lose_what_is_there(salvage: Rebuild, path: str, wrong: str, lost: list[int]) -> None:
     """A tool that wrote without checksums leaves pages that can be read, and that nothing vouches
-    for. To take them or not is for people to decide, so they are not given up either."""
+    for. To take them or not is for the user to decide, so they are not given up either."""
     if not salvage.attach("raw", path, is_checked=False):
         return
     there = next((number for number in reversed(lost) if salvage.event("raw", number)), None)

@@ -37,7 +37,7 @@ def is_cut(connection: apsw.Connection, path: str) -> bool:
     is written behind the end would make the file long again, with a hole in it.
     """
     size = -1
-    while size != (size := os.path.getsize(path)):  # somebody else is moving them right now
+    while size != (size := os.path.getsize(path)):  # another process is moving them right now
         last = int(connection.pragma("page_count"))
         lacking = set(range(size // PAGE_BYTES + 1, last + 1)) - {_LOCK_PAGE}
         if not lacking or lacking <= _kept(path + "-wal"):

@@ -1,8 +1,8 @@
-"""Room that is set aside while there is some, so that something can be removed when there is none.
+"""Disk space that is reserved while there is some, to remove objects with when there is none.
 
 To remove objects, SQLite first writes which pages become free. On a disk that other programs have
 filled it could not even do that, and a store could only grow. So a file of a few megabytes lies
-beside every store that is worth it; a collection removes it if it needs the room, and a later
+beside every store that is worth it; a collection removes it if it needs the space, and a later
 commit makes it anew.
 """
 
@@ -18,7 +18,7 @@ _PLENTY = 16 * SPARE_BYTES  # of the disk
 
 
 def set_aside(store: str) -> None:
-    """Make the file, if it is not there, is worth it, and there is plenty of room."""
+    """Make the file, if it is not there, is worth it, and much of the disk is free."""
     path = store + SUFFIX
     if os.path.exists(path) or os.path.getsize(store) < _WORTH_IT or free_bytes(store) < _PLENTY:
         return
@@ -40,7 +40,7 @@ def _allocate(descriptor: int) -> None:
 
 
 def release(store: str) -> None:
-    """Give the room back, if there is little else."""
+    """Remove the file, if little of the disk is free."""
     with contextlib.suppress(OSError):
         if free_bytes(store) < SPARE_BYTES:
             os.unlink(store + SUFFIX)

@@ -1,7 +1,7 @@
 """Group commit: many threads, one fsync, and no thread of its own.
 
 The first caller becomes the leader: it takes everything that has queued up, runs it in one
-go, and wakes the others with their answers. Whoever queued meanwhile leads the next round.
+go, and wakes the others with their answers. The first that queued meanwhile leads the next group.
 A caller that is alone pays for one lock and nothing else.
 """
 
@@ -18,9 +18,9 @@ from hardsave.stores.base import NESTED
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-SETTLE_SECONDS = 5.0  # the longest that a Ctrl-C waits for the round of another
+SETTLE_SECONDS = 5.0  # the longest that a Ctrl-C waits for the group of another leader
 LOOK_SECONDS = 0.02  # between two looks whether that is over
-LINGER_SECONDS = 0.002  # the longest a leader waits for the company of the last round
+LINGER_SECONDS = 0.002  # the longest a leader waits for the callers of the last group
 
 
 class Ticket(Generic[Item, Result]):
@@ -35,7 +35,7 @@ class Ticket(Generic[Item, Result]):
         self._wake: threading.Lock | None = None
 
     def queue(self) -> None:
-        """From now on it can be waited for. Who leads at once never waits."""
+        """From now on it can be waited for. A caller that leads at once never waits."""
         wake = threading.Lock()
         wake.acquire()
         self._wake = wake
@@ -52,12 +52,12 @@ class Ticket(Generic[Item, Result]):
 
 
 class GroupCommit(Generic[Item, Result]):
-    """Runs items in rounds. `run` answers every ticket that it can; one that it leaves
+    """Runs items in groups. `run` answers every ticket that it can; one that it leaves
     without an answer is unknown, and its caller gets None.
 
-    A Ctrl-C may strike anywhere, and so may whatever a signal handler raises. Whoever it strikes
-    leaves in a state from which the others go on: what is left to do for them is kept in
-    `_leader`, `_heir` and `_round` until it is done.
+    A Ctrl-C may strike anywhere, and so may an error that a signal handler raises. The caller that
+    it strikes leaves in a state from which the others go on: what is left to do for them is kept in
+    `_leader`, `_heir` and `_group` until it is done.
     """
 
     def __init__(self, run: Callable[[Sequence[Ticket[Item, Result]]], None]) -> None:
@@ -66,16 +66,16 @@ class GroupCommit(Generic[Item, Result]):
         self._inside: set[int] = set()  # threads, from before they take the mutex until after
         self._waiting: list[Ticket[Item, Result]] = []
         self._leader: Ticket[Item, Result] | None = None
-        self._heir: Ticket[Item, Result] | None = None  # a leader who is still to be woken
-        self._round: list[Ticket[Item, Result]] = []  # who is still to be woken
-        self._company = 1  # how many the last round had
+        self._heir: Ticket[Item, Result] | None = None  # a leader that is still to be woken
+        self._group: list[Ticket[Item, Result]] = []  # those still to be woken
+        self._last_size = 1  # how many the last group had
 
     def submit(self, item: Item) -> Result | None:
-        """The item's result, once a round has run it. Its error is raised here.
+        """The item's result, once a group has run it. Its error is raised here.
 
-        A handler of a signal, or a finalizer, runs in the middle of whatever its thread does, which
-        cannot go on before it has returned: one that submits there would wait for itself, or
-        for a leader who waits for a mutex that its own thread holds.
+        A handler of a signal, or a finalizer, interrupts its thread anywhere, which cannot go on
+        before it has returned: one that submits there would wait for itself, or for a leader that
+        waits for a mutex that its own thread holds.
         """
         thread = get_ident()
         if thread in self._inside:
@@ -119,34 +119,34 @@ class GroupCommit(Generic[Item, Result]):
         return ticket.result
 
     def _settle(self, ticket: Ticket[Item, Result]) -> None:
-        """In a moment another has written it, or has not. Whoever was interrupted as he was woken
-        is not woken again: so he looks, too."""
+        """In a moment another has written it, or has not. A caller that was interrupted as it was
+        woken is not woken again: so it looks, too."""
         deadline = time.monotonic() + SETTLE_SECONDS
-        while ticket in self._round and time.monotonic() < deadline:
+        while ticket in self._group and time.monotonic() < deadline:
             ticket.wait(LOOK_SECONDS)
 
     def _lead(self) -> None:
-        if self._company > 2:  # two are no crowd: one of them is often the merger
+        if self._last_size > 2:  # two are no crowd: one of them is often the merger
             self._linger()
         with self._mutex:
-            self._round, self._waiting = self._waiting, []
-        tickets = self._round.copy()
-        self._company = len(tickets)
+            self._group, self._waiting = self._waiting, []
+        tickets = self._group.copy()
+        self._last_size = len(tickets)
         self._run(tickets)
 
     def _linger(self) -> None:
         """Others came along last time: give them a moment, or each would pay its own fsync."""
         deadline = time.monotonic() + LINGER_SECONDS
-        while len(self._waiting) < self._company and time.monotonic() < deadline:
+        while len(self._waiting) < self._last_size and time.monotonic() < deadline:
             time.sleep(0.00005)
 
     def _hand_over(self, ticket: Ticket[Item, Result]) -> None:
-        """Wake the round, and let whoever waits longest lead the next. May be repeated."""
+        """Wake the group, and let the caller that waits longest lead the next. May be repeated."""
         if self._leader is ticket:
-            while self._round:
-                if self._round[-1] is not ticket:
-                    self._round[-1].wake()
-                self._round.pop()
+            while self._group:
+                if self._group[-1] is not ticket:
+                    self._group[-1].wake()
+                self._group.pop()
         with self._mutex:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)

@@ -1,7 +1,7 @@
 """What operations change: hide and show, drop, move several timelines, import.
 
-All of it runs inside the writer's transaction. Whatever changes or removes rows that were
-there before is also noted in the table `changes`, where the backup learns of it.
+All of it runs inside the writer's transaction. A change or removal of rows that were there before
+is also noted in the table `changes`, where the backup learns of it.
 """
 
 from collections import Counter
@@ -71,8 +71,8 @@ class Recognised(Exception):
 def add_checkpoint(cursor: apsw.Cursor, values: tuple[Any, ...], *, goes_on: bool) -> None:
     """Add the checkpoint of a batch; `goes_on`: it comes right after its parent.
 
-    A save that moves its timeline on as it expects is not looked up before. So an id that was used
-    elsewhere, or comes again after the timeline moved, is met here: `Recognised`.
+    A save that moves its timeline on as it expects is not looked up before. So an id that another
+    timeline has, or that comes again after the timeline moved, is met here: `Recognised`.
     """
     try:
         cursor.execute(_ADD_SUCCESSOR if goes_on else _ADD_CHECKPOINT, values)

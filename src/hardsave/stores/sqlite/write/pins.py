@@ -1,4 +1,4 @@
-"""Who has stored objects ahead of the checkpoint that will lead to them.
+"""Pins: processes that have stored objects ahead of the checkpoint that will lead to them.
 
 A pin counts in the store's own time, which no clock change moves; one of another clock belongs to
 a process that is gone. It also names its process, so that what a killed one held is free at once,
@@ -42,7 +42,7 @@ def _holder(pid: int) -> bytes:
     return _HOLDER.pack(here.numbering.digest(), pid, here.pid_started)
 
 
-def is_dead(pin: bytes, numbering: bytes, started: Callable[[int], int | None]) -> bool:
+def has_ended(pin: bytes, numbering: bytes, started: Callable[[int], int | None]) -> bool:
     """Whether the process that holds a pin is known to be gone. `started` tells when the process
     of a number began, as far as it has its number in this `numbering`."""
     if len(pin) <= _HOLDER.size:
@@ -73,18 +73,18 @@ def is_pinned(connection: apsw.Connection, user: int, *, but: bytes = b"") -> bo
 
 
 def forget_all_but(connection: apsw.Connection, held: Collection[bytes]) -> None:
-    """Forget the pins of other processes: these are dead, if none has the store open."""
+    """Forget the pins of other processes: these have ended, if none has the store open."""
     rows: list[Any] = connection.execute("SELECT pin FROM pins").fetchall()
     for (pin,) in rows:
         if pin not in held:
             give_back(connection, pin)
 
 
-def forget_the_dead(connection: apsw.Connection, now: Moment) -> None:
+def forget_ended(connection: apsw.Connection, now: Moment) -> None:
     connection.execute("DELETE FROM pins WHERE clock != ? OR until <= ?", now)
     rows: list[Any] = connection.execute("SELECT pin FROM pins").fetchall()
     if rows and processes.can_ask():
         numbering = location.here().numbering.digest()
         for (pin,) in rows:
-            if is_dead(pin, numbering, processes.started):
+            if has_ended(pin, numbering, processes.started):
                 give_back(connection, pin)

@@ -51,7 +51,7 @@ def add(cursor: apsw.Cursor, user: int, batch: Batch, move: Move) -> Outcome:
 def move(
     cursor: apsw.Cursor, row: int, batch: Batch, move: Move, expect: TimelineRecord
 ) -> Outcome:
-    """Move a timeline, unless it is elsewhere than it is expected."""
+    """Move a timeline, unless its head or number is not as expected."""
     become, place = move.become, (row, *expect[1:3])
     connection, event = cursor.connection, batch.event
     outcome: Outcome = "moved"
@@ -76,6 +76,6 @@ def move(
 
 
 def standing(connection: apsw.Connection, row: int) -> TimelineRecord | None:
-    """Where a timeline stands; None if there is no such row."""
+    """A timeline as it is now; None if there is no such row."""
     found: Any = connection.execute(_STANDING, (row,)).fetchone()
     return None if found is None else TimelineRecord(*found)

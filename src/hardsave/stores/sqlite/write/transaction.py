@@ -1,7 +1,7 @@
 """What one transaction does for the items that share it.
 
-Each of several items lies in a savepoint, so that its `Conflict` is its own. What a round
-learns is kept in mind only after its commit: until then all of it may be taken back.
+Each of several items lies in a savepoint, so that its `Conflict` is its own. What a transaction
+learns is cached only after its commit: until then all of it may be taken back.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ from hardsave.tuples import NamedTuple
 MAX_TIMELINES = 10_000  # whose rows are kept in mind
 
 
-# Errors that end the whole transaction, whichever item met them first.
+# Errors that end the whole transaction, not only the item that met them.
 _FATAL = (
     apsw.FullError,
     apsw.IOError,
@@ -65,7 +65,7 @@ _ADD_PACK = "INSERT INTO packs (id, size, directory, body) VALUES (?, ?, ?, ?)"
 
 
 class Write(NamedTuple):
-    """A batch, with its packs made before anybody is kept waiting."""
+    """A batch, with its packs made before other writers have to wait."""
 
     batch: Batch
     packs: list[packs.Pack]
@@ -98,7 +98,7 @@ Item = Write | Put | PutNotes | Change
 
 
 class Transaction:
-    """One transaction's work. Somebody else begins and commits the transaction."""
+    """One transaction's work. The writer begins and commits the transaction."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Transaction:
         """Do what the items ask for, and answer each: its number, or its own error.
 
         A change of the store's own comes after the batches: these rely on what was stored when
-        the round began, and a change may remove objects.
+        the transaction began, and a change may remove objects.
         """
         self._refresh()
         if len(self.items) == 1:
@@ -141,7 +141,7 @@ class Transaction:
     def settle(self) -> int | None:
         """Keep in mind what the commit has made true; the highest number given out.
 
-        To be called while nobody else can write.
+        To be called while no other process can write.
         """
         known = self._known
         is_known = True
@@ -160,7 +160,7 @@ class Transaction:
         return max(numbers) if numbers else None
 
     def _refresh(self) -> None:
-        """Know what is stored before anything of this round is: that may be taken back."""
+        """Know what is stored before anything of this transaction is: that may be taken back."""
         standing = self._known.standing
         if self._connection.data_version() != standing.version:
             standing = self._known.standing = Standing()
@@ -257,7 +257,7 @@ class Transaction:
             self._rearranges |= workspaces.apply(self._connection, user, batch.workspaces)
         for pack in self._to_add(user, batch.objects, made, batch.requires):
             self._add_pack(user, pack)
-        number: int | None = None  # whichever is next
+        number: int | None = None  # the next one
         if batch.work is not NO_WORK:
             number = ledger.apply(self._connection, user, batch.work)
         if batch.changes is NO_CHANGES:
@@ -378,8 +378,8 @@ class Transaction:
         if gone:
             raise ObjectsGone(f"object {min(gone).hex()} is no longer stored")
         made_here = [directory for owner, _, directory in self._made if owner == user]
-        in_round = {address for each in made_here for address in packs.hashes(each)}
-        new = set(unknown) - in_round
+        in_group = {address for each in made_here for address in packs.hashes(each)}
+        new = set(unknown) - in_group
         for address in objects.keys() - unknown:  # the prefix is known: is it the same hash?
             if not self._index.is_stored(self._connection, user, address):
                 new.add(address)

@@ -1,6 +1,6 @@
 """The one path of every write: lock, transaction, commit, mark.
 
-Items that wait at the same time share a transaction. If that fails as a whole, nobody in it
+Items that wait at the same time share a transaction. If that fails as a whole, no caller in it
 knows whether it was written: the leader gets the error, and the others repeat, which is
 harmless.
 """
@@ -43,7 +43,7 @@ from hardsave.stores.sqlite.write.writer_cache import Standing, WriterCache
 LONG_WAL = 1_000  # frames; SQLite's own measure
 COPIED_LONG_WAL = 32_768  # of a WAL that waits for a backup, which does not come
 LARGE_BYTES = 1 << 20  # what is smaller is written if it can be
-REPEATS = 30  # of an item whose round failed under another leader; its own error ends it at once
+REPEATS = 30  # of an item whose group failed under another leader; its own error ends it at once
 
 
 class Writer:
@@ -64,7 +64,7 @@ class Writer:
     ) -> None:
         self.path = path
         self.compress = compress
-        # Where there is a backup, who feeds it moves the WAL; unless he is stuck.
+        # Where there is a backup, its copier moves the WAL; unless that is stuck.
         self.long_wal = COPIED_LONG_WAL if is_copied else LONG_WAL
         self._is_wal_left = False  # for a takeover to read
         if is_copied:  # a store that is forgotten and not closed leaves it, too
@@ -92,11 +92,11 @@ class Writer:
     def put(self, user: str | None, objects: Mapping[Hash, bytes], pin: Pin) -> None:
         """Store objects that nothing leads to yet, and hold them."""
         made = list(packs.pack(objects.items(), compress=self.compress))
-        self.check_room(sum(len(pack.body) + len(pack.directory) for pack in made))
+        self.check_space(sum(len(pack.body) + len(pack.directory) for pack in made))
         self._submit(Put(user, objects, made, pin))
 
-    def check_room(self, size: int) -> None:
-        """So many bytes leave some room, for small saves and to remove something. They are written
+    def check_space(self, size: int) -> None:
+        """So many bytes leave some space, for small saves and to remove something. They are written
         twice: into the WAL, and from there, with what waits in it, into the file."""
         if size < LARGE_BYTES:
             return
@@ -118,7 +118,7 @@ class Writer:
         self._submit(change)
 
     def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool) -> bool:
-        """Renew or take a lease; False if it was buried."""
+        """Renew or take a lease; False if it was reclaimed."""
         held: list[bool] = []
 
         def change(connection: apsw.Connection) -> None:
@@ -142,7 +142,7 @@ class Writer:
                 durable_files.sync(os.path.dirname(self.path))
 
     def number_of_user(self, name: str | None) -> int:
-        """The number of a user who has committed something."""
+        """The number of a user that has committed something."""
         return self._known.users[name]
 
     def stop(self) -> None:
@@ -154,7 +154,7 @@ class Writer:
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
-        """Meanwhile nobody commits, in whatever process. `NotBegun` if that cannot be had."""
+        """No process commits in this block. `NotBegun` if that cannot be had."""
         lock = FileLock(self._lock.path)
         _acquire(lock)
         try:
@@ -184,7 +184,7 @@ class Writer:
             items = [ticket.item for ticket in tickets]
             done = rewrite_lock.past(self.path, self._locked, items)
         except rewrite_lock.NotBegun as late:
-            # Nothing was begun, and all of them have waited for as long as anybody has to.
+            # Nothing was begun, and all of them have waited for as long as a caller has to.
             for ticket in tickets:
                 ticket.error = Unavailable(str(late))
             return
@@ -227,7 +227,7 @@ class Writer:
 
     def _leave_wal(self) -> None:
         """Closing moves nothing from the WAL into a file that may be damaged: what was saved last
-        is for a takeover to read, or for whoever opens a file that is not."""
+        is for a takeover to read, or for the next process that finds the file sound."""
         self._is_wal_left = True
         with contextlib.suppress(apsw.Error):
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -246,7 +246,7 @@ class Writer:
         for _ in range(REPEATS):
             try:
                 done = self._transact(items)
-            except Changed:  # perhaps by somebody who gives much room back, piece by piece
+            except Changed:  # perhaps by a process that vacuums much, piece by piece
                 self._accept_changes()
             else:
                 self._file_identity.committed(self._connection)
@@ -256,7 +256,7 @@ class Writer:
         raise Unavailable(f"{self.path} was changed {REPEATS} times meanwhile; repeat it")
 
     def _accept_changes(self) -> None:
-        if not self._lock.is_in_place():  # others may be at it who hold another one by now
+        if not self._lock.is_in_place():  # other processes may write under another lock file by now
             self._lock.close()
             _acquire(self._lock)
         try:
@@ -266,8 +266,8 @@ class Writer:
             raise
 
     def _move_wal(self) -> None:
-        """Move the WAL into the file, as far as nobody reads it, as SQLite does by itself. The
-        commit stands: what cannot be moved now is moved by one of the next."""
+        """Move the WAL into the file, as far as no reader needs it, as SQLite does by itself. The
+        commit is done: what cannot be moved now is moved by one of the next."""
         try:
             self._connection.wal_checkpoint("main")
         except apsw.BusyError:
@@ -308,7 +308,7 @@ class Writer:
             raise rewrite_lock.NotBegun(str(translated(error, self.path))) from error
 
     def _move_mark(self, number: int) -> None:
-        """The commit stands: a mark that cannot be written is reported, not raised.
+        """The commit is done: a mark that cannot be written is reported, not raised.
 
         It never moves back: a batch that was recognised, or a merge, gives out no number.
         """
@@ -328,7 +328,7 @@ class Writer:
 def _acquire(lock: FileLock) -> None:
     try:
         lock.acquire(BUSY_SECONDS)
-    except DeadlineExceeded:  # this caller's own: the others of its round go on without it
+    except DeadlineExceeded:  # this caller's own: the others of its group go on without it
         raise
     except Unavailable as error:
         raise rewrite_lock.NotBegun(str(error)) from error
@@ -345,7 +345,7 @@ class Refusing(Writer):
     def _submit(self, item: Item) -> int:
         raise self._file.refusal()
 
-    def check_room(self, size: int) -> None:
+    def check_space(self, size: int) -> None:
         raise self._file.refusal()
 
     def close(self) -> None:

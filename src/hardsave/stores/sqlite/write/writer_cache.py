@@ -6,14 +6,14 @@ import apsw
 
 
 class Standing:
-    """What the file holds, for as long as nobody else writes to it.
+    """What the file holds, for as long as no other connection writes to it.
 
     SQLite counts the changes that a connection meets, its own included. While that count is
     what it was after our last commit, what we know need not be asked again.
     """
 
     def __init__(self) -> None:
-        self.version = -1  # the count after our last commit; in the middle of a round none
+        self.version = -1  # the count after our last commit; in the middle of a transaction none
         self.users: set[int] = set()  # whose packs the index knows
         self.forget()
 
@@ -24,7 +24,7 @@ class Standing:
 
 
 class WriterCache:
-    """What stays for good once it is committed, and how the file stands."""
+    """What stays for good once it is committed, and what the file holds now."""
 
     def __init__(self) -> None:
         self.has_indexes = False  # for more than saves
