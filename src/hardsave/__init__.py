@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hardsave.objects.view import StateList, StateMap
     from hardsave.page import Page
     from hardsave.progress import CallProgress, deadline, on_progress
-    from hardsave.stores.base import Collected, Report, Stats
+    from hardsave.stores.results import Collected, Report, Stats
     from hardsave.tasks.attempt import Attempt
     from hardsave.tasks.child_lock import ChildLock, Survivors
     from hardsave.tasks.executor import Runner
@@ -107,7 +107,7 @@ _HOMES = {
     "hardsave.objects.view": ("StateList", "StateMap"),
     "hardsave.page": ("Page",),
     "hardsave.progress": ("CallProgress", "deadline", "on_progress"),
-    "hardsave.stores.base": ("Collected", "Report", "Stats"),
+    "hardsave.stores.results": ("Collected", "Report", "Stats"),
     "hardsave.tasks.attempt": ("Attempt",),
     "hardsave.tasks.child_lock": ("ChildLock", "Survivors"),
     "hardsave.tasks.executor": ("Runner",),

@@ -30,7 +30,6 @@ from hardsave.objects.records import (
 from hardsave.stores.base import (
     Batch,
     Changes,
-    Collected,
     Move,
     Query,
     Store,
@@ -43,6 +42,7 @@ from hardsave.stores.ledger import TaskQuery
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.memory.tenant import moves_of
 from hardsave.stores.memory.turns import MemoryTurns
+from hardsave.stores.results import Collected
 from hardsave.testing import StoreContract
 from hardsave.testing.batches import but
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from hardsave.aio.checkpoint import Ref, plain
 from hardsave.aio.pool import Pool
-from hardsave.stores.base import Collected, Report, Stats
+from hardsave.stores.results import Collected, Report, Stats
 from hardsave.vault import store as sync_store
 
 if TYPE_CHECKING:

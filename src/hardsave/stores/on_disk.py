@@ -9,7 +9,8 @@ from typing import Protocol, runtime_checkable
 
 from hardsave.errors import Unavailable
 from hardsave.objects.hashing import Hash
-from hardsave.stores.base import Report, Store
+from hardsave.stores.base import Store
+from hardsave.stores.results import Report
 
 
 class Gone(Unavailable):

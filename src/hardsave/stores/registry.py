@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hardsave.errors import Misuse
-from hardsave.stores.base import Durability, Report, Store
+from hardsave.stores.base import Durability, Store
+from hardsave.stores.results import Report
 
 
 def open_store(

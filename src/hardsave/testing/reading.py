@@ -7,13 +7,8 @@ from typing import Any
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import CheckpointRecord
 from hardsave.stores import on_disk
-from hardsave.stores.base import (
-    Batch,
-    Changes,
-    Query,
-    Stats,
-    Store,
-)
+from hardsave.stores.base import Batch, Changes, Query, Store
+from hardsave.stores.results import Stats
 from hardsave.testing.batches import (
     MOMENT,
     SECOND,

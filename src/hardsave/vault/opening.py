@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from hardsave.defaults import MAX_VALUE_BYTES
 from hardsave.errors import Misuse
 from hardsave.stores import registry
-from hardsave.stores.base import Durability, Report, Store
+from hardsave.stores.base import Durability, Store
+from hardsave.stores.results import Report
 from hardsave.timeline import names
 from hardsave.vault.arguments import Redact, check_cap, redaction_of
 from hardsave.vault.vault import Vault

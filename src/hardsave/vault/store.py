@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hardsave.errors import Misuse
 from hardsave.objects import envelope
 from hardsave.stores import on_disk
-from hardsave.stores.base import Collected, Report, Stats
+from hardsave.stores.results import Collected, Report, Stats
 from hardsave.vault.checkpoint import Ref, named
 from hardsave.vault.context import Context
 

@@ -27,7 +27,8 @@ from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.record import Record
-from hardsave.stores.base import Collected, Turn
+from hardsave.stores.base import Turn
+from hardsave.stores.results import Collected
 from hardsave.timeline.policy import DAY, DEFAULT, MICROSECOND, Policy, Thin
 from hardsave.tuples import NamedTuple
 from hardsave.vault.context import Context

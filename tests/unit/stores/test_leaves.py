@@ -8,8 +8,8 @@ import pytest
 
 import hardsave
 from hardsave import Policy
-from hardsave.stores.base import Report
 from hardsave.stores.local import database
+from hardsave.stores.results import Report
 from hardsave.stores.sqlite import connection
 from hardsave.stores.sqlite.connection import PAGE_BYTES
 from hardsave.stores.sqlite.salvage.page_scan import gather

@@ -12,8 +12,8 @@ from hardsave.objects import wire
 from hardsave.objects.envelope import LEAF, SEQUENCE, VALUE, seal
 from hardsave.objects.frames import Counts
 from hardsave.objects.hashing import digest
-from hardsave.stores.base import Stats
 from hardsave.stores.memory.store import MemoryStore
+from hardsave.stores.results import Stats
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.vault.transfer import Imported
 from hardsave.vault.vault import Vault

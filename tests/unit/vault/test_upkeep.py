@@ -13,8 +13,8 @@ import pytest
 import hardsave
 from hardsave import config
 from hardsave.config import file, trust
-from hardsave.stores.base import Collected
 from hardsave.stores.registry import open_store
+from hardsave.stores.results import Collected
 from hardsave.timeline.policy import DAY, DEFAULT, Policy
 from hardsave.vault import upkeep
 from hardsave.vault.retain import Retained

@@ -3,8 +3,6 @@
 import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, TypeVar
 
 import apsw
 
@@ -12,52 +10,34 @@ from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id, Note, OwnerRecord
-from hardsave.stores.base import (
-    Batch,
-    Collected,
-    Durability,
-    Report,
-    Stats,
-    Survives,
-    Turn,
-)
+from hardsave.stores.base import Batch, Durability, Survives, Turn
 from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
-from hardsave.stores.local.database import OPEN_AGAIN, may_be_passing, translated
-from hardsave.stores.local.file_lock import FileLock
+from hardsave.stores.local.database import OPEN_AGAIN
 from hardsave.stores.local.turns import file_turn
+from hardsave.stores.results import Collected, Report, Stats
 from hardsave.stores.sqlite import counts, ledger, packs
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.stores.sqlite.connection import (
     at_one_moment,
-    connect,
     lies_in_memory,
     look,
-    real_path,
 )
-from hardsave.stores.sqlite.connection_gate import ConnectionGate
 from hardsave.stores.sqlite.gc import vacuum
 from hardsave.stores.sqlite.gc.maintenance import Access, Maintenance
 from hardsave.stores.sqlite.gc.merge import Merger
-from hardsave.stores.sqlite.open import open_stores
-from hardsave.stores.sqlite.open.commit_mark import CommitMark
-from hardsave.stores.sqlite.open.prepare import prepare, suspect
-from hardsave.stores.sqlite.open.presence import Presence
-from hardsave.stores.sqlite.open.read_only import ReadOnlyFile
+from hardsave.stores.sqlite.open.prepare import suspect
+from hardsave.stores.sqlite.open_file import OpenFile
 from hardsave.stores.sqlite.read.object_index import bounds, indexed_upto
-from hardsave.stores.sqlite.read.object_reader import ObjectReader, Scanned, next_pack
-from hardsave.stores.sqlite.read.queries import Queries
+from hardsave.stores.sqlite.read.object_reader import Scanned, next_pack
 from hardsave.stores.sqlite.salvage.structure_check import backup_faults, index_faults
 from hardsave.stores.sqlite.write import pins, put_ahead
 from hardsave.stores.sqlite.write.put_ahead import PutAhead
 from hardsave.stores.sqlite.write.transaction import PutNotes
-from hardsave.stores.sqlite.write.writer import Refusing, Writer
-
-_T = TypeVar("_T")
 
 
-class SqliteStore(Queries):
+class SqliteStore(OpenFile):
     """See `stores.base` for the contract. Threads share one instance; processes open their own."""
 
     def __init__(
@@ -71,53 +51,14 @@ class SqliteStore(Queries):
     ) -> None:
         """With `read_only` no file is made, locked or written, and one that is missing is
         `NotFound`."""
-        self.path = real_path(path)
-        self._only_reads = read_only
-        self._compress = compress
-        self._durability = durability
-        self._has_backup = backup
         self._pins: set[bytes] = set()  # that this store has taken, and not given back
         self._ahead: dict[bytes, PutAhead] = {}  # what was put under each of them
-        self._gate = ConnectionGate(self._reopen)
-        self._reopen()
-
-    @property
-    def is_open(self) -> bool:
-        return self._gate.is_open
-
-    def _reopen(self) -> None:
-        with open_stores.turn():
-            self._start()
-            open_stores.add(self)
+        super().__init__(
+            path, durability=durability, backup=backup, compress=compress, read_only=read_only
+        )
 
     def _start(self) -> None:
-        """Open the file, and everything that belongs to this process alone."""
-        self._lock = FileLock(self.path + "-lock")
-        self._mark = CommitMark(self.path + "-mark")
-        self._presence = Presence(self.path + "-open")
-        self._free: list[apsw.Connection] = []
-        self._objects = ObjectReader(self._met)
-        self._users: dict[str | None, int] = {None: 0}
-        try:
-            prepared = prepare(
-                self.path,
-                self._durability,
-                self._lock,
-                self._mark,
-                self._presence,
-                is_open_here=open_stores.has(self.path),
-                only_reads=self._only_reads,
-            )
-            self._read_only = prepared if isinstance(prepared, ReadOnlyFile) else None
-            self._writer = self._begin_writing(prepared)
-        except OSError as error:
-            self._let_go()
-            raise Unavailable(
-                f"{self.path} cannot be opened: {error}; see to it, or name a store elsewhere"
-            ) from error
-        except BaseException:
-            self._let_go()
-            raise
+        super()._start()
         self._merger = Merger(self._writer, self._connect)
         is_copied = self._has_backup and self._read_only is None
         self._copier = Copier(self._writer) if is_copied else None
@@ -133,43 +74,11 @@ class SqliteStore(Queries):
         )
         self._housekeeper = Maintenance(self.path, access, compress=self._compress)
 
-    def _begin_writing(self, prepared: "apsw.Connection | ReadOnlyFile") -> Writer:
-        if isinstance(prepared, ReadOnlyFile):
-            return Refusing(prepared)
-        return Writer(
-            self.path,
-            prepared,
-            self._lock,
-            self._mark,
-            self._objects.index,
-            self._connect,
-            relaxed=self._durability == "process",
-            is_copied=self._has_backup,
-            compress=self._compress,
-        )
-
-    def _make_way(self, *, to_write: bool = False) -> None:
-        """What was opened on a full disk is opened anew once that may help."""
-        opened = self._read_only
-        to_write = to_write and not self._only_reads
-        if opened is not None and (to_write or opened.has_moved()):
-            self._gate.hold()
-            try:
-                self._gate.shut(self._shut)
-            finally:
-                self._gate.let_go()
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[Writer]:
-        if self._read_only is not None:
-            self._make_way(to_write=True)
-        with self._gate:
-            yield self._writer
-
-    def _let_go(self) -> None:
-        self._presence.close()
-        self._mark.close()
-        self._lock.close()
+    def _shut(self) -> None:
+        self._merger.close()
+        if self._copier is not None:
+            self._copier.close()
+        super()._shut()
 
     def commit(self, batch: Batch) -> int:
         if self._read_only is not None:
@@ -441,51 +350,6 @@ class SqliteStore(Queries):
         finally:
             self._gate.let_go()
 
-    def close(self) -> None:
-        self._gate.hold()
-        try:
-            self._gate.shut(self._shut)
-            self._gate.is_closed = True
-        finally:
-            self._gate.let_go()
-
-    # Connections
-
-    def _shut(self) -> None:
-        """Close every connection. No thread is using one."""
-        self._merger.close()
-        if self._copier is not None:
-            self._copier.close()
-        for connection in self._free:
-            connection.close()
-        self._writer.close()
-        self._let_go()
-
-    def _connect(self) -> apsw.Connection:
-        if self._read_only is not None:
-            return self._read_only.connect()
-        connection = connect(self.path, self._durability, create=False)
-        if self._has_backup:  # see `Writer.move_what_is_copied`
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        return connection
-
-    def _reading(self) -> "_Reading":
-        """A connection that no other thread is reading with."""
-        return _Reading(self)
-
-    def _note_damage(self, error: BaseException) -> None:
-        """The next process that opens the store takes over, if it is damaged indeed."""
-        if isinstance(error, apsw.Error):
-            error = translated(error, self.path)
-        if isinstance(error, Corrupt) and not self._only_reads:
-            suspect(self.path)
-
-    @contextlib.contextmanager
-    def _reading_at_once(self) -> Iterator[apsw.Connection]:
-        """A read transaction."""
-        with self._reading() as connection, at_one_moment(connection):
-            yield connection
-
     def _apply(self, change: Callable[[apsw.Connection], None]) -> None:
         with self._writing() as writer:
             writer.apply(change)
@@ -499,98 +363,3 @@ class SqliteStore(Queries):
             last = connection.execute(sql, (bounds(user)[1],)).get or 0
             while indexed_upto(connection, user) < last:
                 self._merger.merge(connection, user, every=True)
-
-    def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
-        try:
-            return self._asked(
-                lambda connection: connection.execute(
-                    sql, (self._user(user, connection), *values)
-                ).fetchall()
-            )
-        except UnicodeEncodeError:
-            return []  # no stored text has lone surrogates
-
-    def _asked(self, question: Callable[[apsw.Connection], _T]) -> _T:
-        """The answer to a question; where the file seems malformed, to the same asked again."""
-        try:
-            with self._reading() as connection:
-                return question(connection)
-        except Corrupt as error:
-            if not may_be_passing(error):
-                raise
-            log(__name__).warning("%s was read again, because: %s", self.path, error)
-        with self._reading() as connection:
-            return question(connection)
-
-    def _user(self, name: str | None, connection: apsw.Connection | None = None) -> int:
-        """A user's number; -1, which owns nothing, for one never seen."""
-        known = self._users.get(name)
-        if known is not None:
-            return known
-        if connection is None:
-            with self._reading() as connection:
-                return self._user(name, connection)
-        found = connection.execute("SELECT id FROM users WHERE name = ?", (name,)).get
-        if found is None:
-            return -1
-        self._users[name] = int(found)
-        return int(found)
-
-    # Forks: see `open.open_stores`
-
-    def before_fork(self) -> None:
-        self._gate.hold()
-        self._gate.shut(self._shut)
-
-    def after_fork_in_parent(self) -> None:
-        self._gate.let_go()
-
-    def after_fork_in_child(self) -> None:
-        self._gate.renew()
-
-
-class _Reading:
-    """`with _Reading(store) as connection:` from the free ones, or a new one."""
-
-    __slots__ = ("_connection", "_store")
-
-    def __init__(self, store: SqliteStore) -> None:
-        self._store = store
-
-    def __enter__(self) -> apsw.Connection:
-        store = self._store
-        if store._read_only is not None:
-            store._make_way()
-        store._gate.__enter__()
-        try:
-            try:
-                self._connection = store._free.pop()
-            except IndexError:
-                self._connection = store._connect()
-        except BaseException:
-            store._gate.__exit__()
-            raise
-        return self._connection
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        store = self._store
-        try:
-            if store._read_only is not None and store._read_only.has_moved():
-                raise Unavailable(f"others write to {store.path} again; repeat it") from error
-            if error is None:
-                store._free.append(self._connection)
-                return
-            # It may be in the middle of a transaction, and would be for as long as a caller keeps
-            # the error, with all its frames: no WAL could be emptied meanwhile.
-            with contextlib.suppress(apsw.Error):
-                self._connection.close()
-            store._note_damage(error)
-            if isinstance(error, apsw.Error):
-                raise translated(error, store.path) from error
-        finally:
-            store._gate.__exit__()

@@ -13,8 +13,8 @@ import apsw
 
 from hardsave.defaults import SPARE_BYTES
 from hardsave.errors import Corrupt, Unavailable
-from hardsave.stores.base import Collected
 from hardsave.stores.local.database import free_bytes
+from hardsave.stores.results import Collected
 from hardsave.stores.sqlite.connection import wal_bytes
 from hardsave.stores.sqlite.gc import rewrite_lock, vacuum
 from hardsave.stores.sqlite.open.read_only import is_disk_full

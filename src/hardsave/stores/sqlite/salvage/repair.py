@@ -9,9 +9,9 @@ import os
 
 from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, NotFound, Unavailable
-from hardsave.stores.base import Report
 from hardsave.stores.local.database import in_our_words
 from hardsave.stores.local.file_lock import FileLock
+from hardsave.stores.results import Report
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.connection import real_path
 from hardsave.stores.sqlite.open.commit_mark import CommitMark
