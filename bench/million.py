@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from bench import report
@@ -27,7 +26,9 @@ SIZES = (20_000, 200_000, 1_000_000)
 QUICK = (10_000, 20_000, 40_000)
 
 PER_CHECKPOINT = {"verify": 1.3, "gc": 1.3, "export": 1.3, "index": 1.5, "retention": 1.5}
-"""By how much a checkpoint may cost more in the largest store than in the smallest."""
+"""By how much a checkpoint may cost more in the largest store than in a small one of the same
+shape: as many checkpoints as in the smallest, on so few timelines that states are as long as in
+the largest. In the smallest, a state has two messages and not a hundred."""
 FLAT = {"open_again": 1.5, "page": 1.5, "follow": 1.5, "poll": 1.5, "newest": 1.5, "append": 1.5}
 """By how much the whole call may."""
 MOST_MS = {
@@ -75,14 +76,16 @@ def million(setting: Setting) -> list[Row]:
         _build(path, begin, size)
         found[size] = _measured(path)
         begin = size
-    return _rows(found)
+    alike = setting.place / "alike.db"
+    _build(alike, 0, sizes[0], TIMELINES * sizes[0] // sizes[-1])
+    return _rows(found, {call: _cost(alike, call).cpu / sizes[0] for call in PER_CHECKPOINT})
 
 
-def _build(path: Path, begin: int, end: int) -> None:
+def _build(path: Path, begin: int, end: int, timelines: int = TIMELINES) -> None:
     """In a process of its own, so that what it kept in memory is gone."""
     child = os.fork()
     if child == 0:
-        build(path, begin, end)
+        build(path, begin, end, timelines)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     check(status == 0, f"no store of {end:,} checkpoints was built")
@@ -135,33 +138,48 @@ def _children_cpu() -> float:
 # What is shown
 
 
-def _rows(found: dict[int, Measured]) -> list[Row]:
-    smallest, largest = min(found), max(found)
+def _rows(found: dict[int, Measured], alike: dict[str, float]) -> list[Row]:
     rows = []
-    for call in found[largest]:
-        name = NAMES.get(call, call.replace("head", NAMES["head"]))
-        per: Callable[[int], float] = (
-            (lambda size, call=call: found[size][call].cpu / size)  # type: ignore[misc]
-            if call in PER_CHECKPOINT
-            else (lambda size, call=call: found[size][call].cpu)  # type: ignore[misc]
-        )
-        suffix = ", per checkpoint" if call in PER_CHECKPOINT else ""
-        bound = PER_CHECKPOINT.get(call, FLAT.get(call))
-        shown = ", ".join(report.duration(per(size)) for size in found if size != largest)
-        rows.append(
-            Row(
-                f"{name}{suffix}",
-                ours=report.duration(per(largest)),
-                other=f"{shown} before",
-                value=per(largest) / per(smallest),
-                target=None if bound is None else at_most(bound),
-            )
-        )
+    for call in found[max(found)]:
+        rows.append(_growth(call, found))
+        if call in alike:
+            rows.append(_compared(call, found, alike[call]))
         if call in MOST_MS:
             most = at_most(MOST_MS[call])
-            value = found[largest][call].cpu * 1e3
-            rows.append(Row(f"{name}, CPU", value=value, unit="ms", target=most))
+            value = found[max(found)][call].cpu * 1e3
+            rows.append(Row(f"{_name(call)}, CPU", value=value, unit="ms", target=most))
     return [*rows, _memory(found), _note(found)]
+
+
+def _name(call: str) -> str:
+    return NAMES.get(call, call.replace("head", NAMES["head"]))
+
+
+def _growth(call: str, found: dict[int, Measured]) -> Row:
+    """At every size."""
+    is_per_checkpoint = call in PER_CHECKPOINT
+    *before, last = [
+        cost[call].cpu / (size if is_per_checkpoint else 1) for size, cost in found.items()
+    ]
+    return Row(
+        f"{_name(call)}{', per checkpoint' if is_per_checkpoint else ''}",
+        ours=report.duration(last),
+        other=f"{', '.join(map(report.duration, before))} before",
+        value=last / before[0],
+        target=at_most(FLAT[call]) if call in FLAT else None,
+    )
+
+
+def _compared(call: str, found: dict[int, Measured], alike: float) -> Row:
+    """With a small store of the same shape."""
+    last = found[max(found)][call].cpu / max(found)
+    return Row(
+        f"{_name(call)}, per checkpoint, states of the same length",
+        ours=report.duration(last),
+        other=f"{report.duration(alike)} of {min(found):,}",
+        value=last / alike,
+        target=at_most(PER_CHECKPOINT[call]),
+    )
 
 
 def _memory(found: dict[int, Measured]) -> Row:

@@ -23,7 +23,7 @@ def message(chosen: random.Random, at: int) -> dict[str, str]:
     return {"role": role, "content": " ".join(chosen.choices(_WORDS, k=30))}
 
 
-def build(path: Path, begin: int, end: int) -> None:
+def build(path: Path, begin: int, end: int, timelines: int = TIMELINES) -> None:
     """Save checkpoints `begin` to `end`, each an append to the next timeline."""
     chosen = random.Random(begin)  # no secret
     with hardsave.open(url(path), durability="process") as vault:
@@ -31,6 +31,6 @@ def build(path: Path, begin: int, end: int) -> None:
             long = vault.timeline(LONG)
             for at in range(_LONG_CHECKPOINTS):
                 long.append({"messages": [message(chosen, at)]})
-        lines = [vault.timeline(name(at)) for at in range(TIMELINES)]
+        lines = [vault.timeline(name(at)) for at in range(timelines)]
         for at in range(begin, end):
-            lines[at % TIMELINES].append({"messages": [message(chosen, at // TIMELINES)]})
+            lines[at % timelines].append({"messages": [message(chosen, at // timelines)]})

@@ -15,12 +15,12 @@ from hardsave.objects.frames import Counts, FrameWriter, Section, Totals
 from hardsave.objects.hashing import Hash
 from hardsave.progress import Total, meter
 from hardsave.timeline.refs import to_text
-from hardsave.vault import archive, selection, written
+from hardsave.vault import addresses, archive, selection
+from hardsave.vault.addresses import Addresses
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.scratch import Scratch
 from hardsave.vault.selection import Piece, Selection
-from hardsave.vault.written import Written
 
 _MOST_AHEAD = 16  # objects read at once: each may bring a pack of 256 KiB along
 _AHEAD_BYTES = 4 * 1024 * 1024
@@ -31,7 +31,7 @@ def write(
     context: Context, timelines: Iterable[str] | None, to: Callable[[bytes], None]
 ) -> tuple[Counts, Totals]:
     """Write an export of some timelines, or of all; what is in it."""
-    with Scratch(selection.TABLES + written.TABLES) as scratch, _held(context) as keep:
+    with Scratch(selection.TABLES + addresses.TABLES) as scratch, _held(context) as keep:
         chosen = Selection(context, scratch)
         counts = chosen.choose(timelines)
         frames = FrameWriter(to, counts)
@@ -92,7 +92,7 @@ class Walk:
 
     def __init__(self, context: Context, scratch: Scratch) -> None:
         self._context = context
-        self._written = Written(scratch)
+        self._written = Addresses(scratch)
         self._ahead: dict[Hash, bytes] = {}
         self._ahead_bytes = 0
         self._many = 2  # to read ahead: more while they are small

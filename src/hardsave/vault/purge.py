@@ -25,12 +25,9 @@ What stays: tombstones, that is ids, numbers and parents.
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from hardsave.defaults import MAX_NAME
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.objects import envelope
-from hardsave.objects.hashing import Hash
 from hardsave.objects.records import (
     CheckpointRecord,
     Id,
@@ -39,28 +36,21 @@ from hardsave.objects.records import (
     Tombstone,
     WorkspaceRecord,
 )
-from hardsave.objects.rewriting import Rewriting
 from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes, Move
 from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
 from hardsave.timeline import step_summary
 from hardsave.timeline.step_summary import TITLE, without_text
-from hardsave.vault import attached, fencing, local_data, operations, purge_tasks, remains
+from hardsave.vault import fencing, local_data, operations, purge_tasks, remains
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects
-from hardsave.vault.pin import Pin
+from hardsave.vault.purge_rewriting import REPLACEMENT, Rewriter, path_without_text
 
-if TYPE_CHECKING:
-    from hardsave.workspace.snapshot.text_removal import TextRemoval
-
-REPLACEMENT = "[purged]"
 MIN_TEXT = 4  # characters: anything shorter is in half of all words
 
 PATIENCE = 30.0  # seconds
 _PAUSE = 0.1
 _PAGE = 500
-_BATCH_BYTES = 4 << 20
-_CHUNK = 64  # checkpoints rewritten in one commit
 _EMPTY = b"\x80"
 
 
@@ -125,7 +115,7 @@ def text(context: Context, wanted: str) -> Purged:
         )
     old = wanted.encode("utf-8", "surrogatepass")
     tasks = purge_tasks.forget(context, old)
-    rewriter = _Rewriter(context, wanted, old)
+    rewriter = Rewriter(context, wanted, old)
     _forget_names(context, old)
     _forget_titles(context, wanted)
     _forget_paths(context, old)
@@ -202,13 +192,13 @@ def _forget_paths(context: Context, old: bytes) -> None:
     moves = [
         WorkspaceMove(each.epoch if id == each.id else None, new)
         for each in found
-        for id in [_without_text(each.id, old)]
-        for new in [WorkspaceRecord(id, NO_HOST, _without_text(each.path, old), each.epoch + 1)]
+        for id in [path_without_text(each.id, old)]
+        for new in [WorkspaceRecord(id, NO_HOST, path_without_text(each.path, old), each.epoch + 1)]
         if id == each.id or context.store.workspace(context.user, id) is None
     ]
     if not found:
         return
-    gone = [each.id for each in found if _without_text(each.id, old) != each.id]
+    gone = [each.id for each in found if path_without_text(each.id, old) != each.id]
     record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
     changes = Changes(forget_workspaces=gone)
     fencing.commit(context, Batch(context.user, record, changes=changes, workspaces=moves))
@@ -220,14 +210,6 @@ def _with_text(context: Context, old: bytes) -> Iterator[WorkspaceRecord]:
     while rows := context.store.workspaces(context.user, after, _PAGE):
         yield from (each for each in rows if old in each.path)
         after = (rows[-1].host, rows[-1].path, rows[-1].id)
-
-
-def _without_text(path: bytes, old: bytes) -> bytes:
-    """A path from the top still, if the text was its beginning. An id that is no path is random."""
-    if old not in path or not path.startswith(b"/"):
-        return path
-    new = path.replace(old, REPLACEMENT.encode())
-    return new if new.startswith(b"/") else b"/" + new
 
 
 def _names(effects: Effects, old: bytes) -> bool:
@@ -281,140 +263,3 @@ def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Pur
             "another purge of this user is under way, and holds on to them; repeat it afterwards"
         )
     return Purged(dropped, rewritten, objects, left=remains.aside(context))
-
-
-class _Rewriter:
-    """Rewrites the checkpoints that hold a text. What it has seen of objects, it remembers."""
-
-    def __init__(self, context: Context, wanted: str, old: bytes) -> None:
-        self._context = context
-        self._wanted = wanted
-        self._old = old
-        self._new = REPLACEMENT.encode()
-        self._values = Rewriting(wanted, REPLACEMENT, context.objects.fetch)
-        self._after = 0  # the last commit that was looked at
-        self._holds: dict[Hash, bool] = {}  # whether an object, or what it leads to, has it
-
-    def rewrite_all(self) -> int:
-        """Rewrite what was saved since the last call; how many had the text."""
-        count = 0
-        files = _Files(self._context, self._old, self._new)
-        try:
-            while records := self._context.store.saved(self._context.user, self._after, _PAGE):
-                for start in range(0, len(records), _CHUNK):
-                    count += self._rewrite(records[start : start + _CHUNK], files)
-                self._after = records[-1].number
-        finally:
-            files.end()
-        return count
-
-    def _rewrite(self, records: list[CheckpointRecord], files: "_Files") -> int:
-        """Commit these checkpoints without the text; how many had it."""
-        objects: dict[Hash, bytes] = {}
-        changed: list[CheckpointRecord] = []
-        for record in records:
-            new = self._rewritten(record, objects, files)
-            if new != record:
-                changed.append(new)
-        context = self._context
-        ids = [record.id for record in records]
-        labels, notes = attached.without_text(context, ids, self._without, self._values.value)
-        if changed or labels or notes:
-            files.flush()
-            entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
-            changes = Changes(replace=changed, purges=True)
-            requires = {each.snapshot for each in changed if each.snapshot is not None}
-            batch = Batch(context.user, entry, None, objects, requires, changes)
-            fencing.commit(context, batch._replace(labels=labels, notes=notes))
-        return len({each.id for each in changed} | labels.keys() | notes.keys())
-
-    def _rewritten(
-        self, record: CheckpointRecord, objects: dict[Hash, bytes], files: "_Files"
-    ) -> CheckpointRecord:
-        root, workspace = record.root, record.workspace
-        if self._is_held(root):
-            root, out = self._values.root(root)
-            objects |= out
-        return record._replace(
-            root=root,
-            snapshot=None if record.snapshot is None else files.without(record.snapshot),
-            workspace=None if workspace is None else self._elsewhere(workspace),
-            name=None if record.name is None else self._line(record.name),
-            status=self._line(record.status),
-            description=self._without(record.description),
-            metadata=self._values.value(record.metadata),
-            task=None if record.task is None else self._without(record.task),
-            summary=None if record.summary is None else self._summary(record.summary),
-        )
-
-    def _summary(self, kept: bytes) -> bytes:
-        summary = step_summary.decode(kept)
-        return step_summary.encode(step_summary.without(summary, self._wanted, REPLACEMENT))
-
-    def _elsewhere(self, workspace: bytes) -> bytes:
-        """The id of a workspace; one that is older than ids is a path."""
-        return _without_text(workspace, self._old)
-
-    def _line(self, text: str) -> str:
-        """A name may be longer without the text than with it, and no longer than names are."""
-        return self._without(text)[:MAX_NAME].strip()
-
-    def _without(self, text: str) -> str:
-        return text.encode().replace(self._old, self._new).decode()
-
-    def _is_held(self, root: Hash) -> bool:
-        """Whether the text is anywhere below. Reads each object once."""
-        self._look(root)
-        return self._holds[root]
-
-    def _look(self, root: Hash) -> None:
-        own: dict[Hash, bool] = {}
-        below: dict[Hash, tuple[Hash, ...]] = {}
-        stack = [root]
-        while stack:
-            address = stack[-1]
-            if address in self._holds:
-                stack.pop()
-            elif address not in below:
-                data = self._context.objects.fetch([address])[address]
-                own[address], below[address] = self._old in data, envelope.refs(data)
-                stack += [ref for ref in below[address] if ref not in self._holds]
-            else:
-                found = [self._holds[ref] for ref in below.pop(address)]
-                self._holds[stack.pop()] = own.pop(address) or any(found)
-
-
-class _Files:
-    """Captured files without a text. What is new goes ahead of its commit, under a pin."""
-
-    def __init__(self, context: Context, old: bytes, new: bytes) -> None:
-        self._context = context
-        self._pin = Pin(context, "purge")
-        self._texts = (old, new)
-        self._removal: TextRemoval | None = None
-        self._batch: dict[Hash, bytes] = {}
-        self._bytes = 0
-
-    def without(self, address: Hash) -> Hash:
-        if self._removal is None:
-            # Which loads all that files need.
-            from hardsave.workspace.snapshot.text_removal import TextRemoval
-
-            fetch = self._context.objects.fetch
-            self._removal = TextRemoval(*self._texts, fetch, self._put)
-            self._pin.put({})  # from here on, nothing goes that is found to be there
-        return self._removal.capture(address)
-
-    def _put(self, address: Hash, data: bytes) -> None:
-        self._batch[address] = data
-        self._bytes += len(data)
-        if self._bytes >= _BATCH_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._batch:
-            self._pin.put(self._batch)
-            self._batch, self._bytes = {}, 0
-
-    def end(self) -> None:
-        self._pin.give_back()

@@ -19,6 +19,7 @@ from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite.backup import durable_files
 from hardsave.stores.sqlite.store import SqliteStore
 from hardsave.vault import purge
+from hardsave.vault.purge_rewriting import REPLACEMENT
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import fresh
 from tests.unit.vault.secrets_scanner import found
@@ -86,7 +87,7 @@ def without(vault: hardsave.Vault, state: Any) -> Any:
     codec = vault._context.objects.codec
     data = codec.encode(state)
     for secret in SECRETS:
-        data = Rewriting(secret, purge.REPLACEMENT, vault._context.objects.fetch).value(data)
+        data = Rewriting(secret, REPLACEMENT, vault._context.objects.fetch).value(data)
     return codec.decode(data)
 
 

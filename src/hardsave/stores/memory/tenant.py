@@ -34,7 +34,7 @@ from hardsave.stores.workspaces import WorkspaceMove, check_workspace
 
 
 class Tenant:
-    """What a store in memory keeps for one user. Whoever calls holds the store's lock.
+    """What a store in memory keeps for one user. The caller holds the store's lock.
 
     What changes it may be interrupted anywhere and done again from the start: it comes to the same.
     So each part looks whether it was done, and what it goes by is changed last.

@@ -1,11 +1,11 @@
-"""Which objects an export has written, however many."""
+"""A set of addresses, however many."""
 
 import pytest
 
 from hardsave.objects.hashing import digest
-from hardsave.vault import written
+from hardsave.vault import addresses
+from hardsave.vault.addresses import Addresses
 from hardsave.vault.scratch import Scratch
-from hardsave.vault.written import Written
 
 
 class Asked(Scratch):
@@ -20,28 +20,28 @@ class Asked(Scratch):
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(written, "RECENT", 100)
+    monkeypatch.setattr(addresses, "RECENT", 100)
 
 
 @pytest.mark.usefixtures("few")
-def test_all_that_was_written_is_known_and_nothing_else() -> None:
-    addresses = [digest(str(number).encode()) for number in range(2_000)]
-    with Scratch(written.TABLES) as scratch:
-        known = Written(scratch)
-        for address in addresses[:1_000]:
+def test_all_that_was_added_is_known_and_nothing_else() -> None:
+    hashes = [digest(str(number).encode()) for number in range(2_000)]
+    with Scratch(addresses.TABLES) as scratch:
+        known = Addresses(scratch)
+        for address in hashes[:1_000]:
             assert address not in known
             known.add(address)
-        assert all(address in known for address in addresses[:1_000])
-        assert not any(address in known for address in addresses[1_000:])
+        assert all(address in known for address in hashes[:1_000])
+        assert not any(address in known for address in hashes[1_000:])
 
 
 @pytest.mark.usefixtures("few")
 def test_of_new_and_of_recent_objects_the_scratch_is_not_asked() -> None:
-    addresses = [digest(str(number).encode()) for number in range(2_000)]
-    scratch = Asked(written.TABLES)
+    hashes = [digest(str(number).encode()) for number in range(2_000)]
+    scratch = Asked(addresses.TABLES)
     with scratch:
-        known = Written(scratch)
-        for address in addresses:
+        known = Addresses(scratch)
+        for address in hashes:
             assert address not in known
             known.add(address)
             assert address in known

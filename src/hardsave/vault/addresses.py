@@ -1,9 +1,10 @@
-"""Which objects an export has written: a few in memory, all of them in a scratch.
+"""A set of addresses of objects: a few in memory, all of them in a scratch.
 
-What a checkpoint shares with the one before it was written a while ago; what it adds was never
-written. The first is found among the recent ones, the second is told by a filter that holds some
-bits of each address and is never wrong when it says no. So the scratch is hardly asked, and what it
-is to hold is given to it many at a time and sorted.
+An export keeps here what it has written, a purge which objects hold its text. What a checkpoint
+shares with the one before it was added a while ago; what is new to it was never added. The first
+is found among the recent ones, the second is told by a filter that holds some bits of each address
+and is never wrong when it says no. So the scratch is hardly asked, and what it is to hold is given
+to it many at a time and sorted.
 """
 
 import struct
@@ -12,15 +13,15 @@ from hardsave.objects.hashing import Hash
 from hardsave.vault.scratch import Scratch
 
 TABLES = """
-    CREATE TABLE written (address BLOB PRIMARY KEY) WITHOUT ROWID;
+    CREATE TABLE addresses (address BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 RECENT = 100_000  # objects, twice
 _FILTER_BITS = 1 << 26  # 8 MiB: with ten million objects it is wrong of one in twenty
 _WORDS = struct.Struct("<3I")
 
 
-class Written:
-    """The addresses of objects that were written."""
+class Addresses:
+    """Grows with nothing but its scratch. None is added twice."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
@@ -33,7 +34,7 @@ class Written:
             return True
         if not self._may_be_stored(address):
             return False
-        return self._scratch.row("SELECT 1 FROM written WHERE address = ?", address) is not None
+        return self._scratch.row("SELECT 1 FROM addresses WHERE address = ?", address) is not None
 
     def add(self, address: Hash) -> None:
         self._young.add(address)
@@ -56,4 +57,4 @@ class Written:
                 at = word % _FILTER_BITS
                 bits[at >> 3] |= 1 << (at & 7)
         rows = ((address,) for address in sorted(addresses))
-        self._scratch.many("INSERT INTO written VALUES (?)", rows)
+        self._scratch.many("INSERT INTO addresses VALUES (?)", rows)
