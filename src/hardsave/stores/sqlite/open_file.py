@@ -33,6 +33,7 @@ from hardsave.stores.sqlite.read.queries import Queries
 from hardsave.stores.sqlite.write.writer import Refusing, Writer
 
 _T = TypeVar("_T")
+_G = TypeVar("_G")
 
 
 class OpenFile(Queries):
@@ -177,25 +178,23 @@ class OpenFile(Queries):
 
     def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
         try:
-            return self._asked(
-                lambda connection: connection.execute(
-                    sql, (self._user(user, connection), *values)
-                ).fetchall()
-            )
+            return self._asked(_rows, user, (sql, values))
         except UnicodeEncodeError:
             return []  # no stored text has lone surrogates
 
-    def _asked(self, question: Callable[[apsw.Connection], _T]) -> _T:
-        """The answer to a question; where the file seems malformed, to the same asked again."""
+    def _asked(
+        self, query: Callable[[apsw.Connection, int, _G], _T], user: str | None, given: _G
+    ) -> _T:
+        """What a query answers; where the file seems malformed, what it answers a second time."""
         try:
-            with self._reading() as connection:
-                return question(connection)
+            with _Reading(self) as connection:
+                return query(connection, self._user(user, connection), given)
         except Corrupt as error:
             if not may_be_passing(error):
                 raise
             log(__name__).warning("%s was read again, because: %s", self.path, error)
-        with self._reading() as connection:
-            return question(connection)
+        with _Reading(self) as connection:
+            return query(connection, self._user(user, connection), given)
 
     def _user(self, name: str | None, connection: apsw.Connection | None = None) -> int:
         """A user's number; -1, which owns nothing, for one never seen."""
@@ -222,6 +221,13 @@ class OpenFile(Queries):
 
     def after_fork_in_child(self) -> None:
         self._gate.renew()
+
+
+def _rows(
+    connection: apsw.Connection, user: int, given: tuple[str, tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    sql, values = given
+    return connection.execute(sql, (user, *values)).fetchall()
 
 
 class _Reading:

@@ -107,9 +107,7 @@ class SqliteStore(OpenFile):
             found = self._objects.kept(known, hashes)
             if len(found) == len(hashes):
                 return found
-        return self._asked(
-            lambda connection: self._objects.read(connection, self._user(user, connection), hashes)
-        )
+        return self._asked(self._objects.read, user, hashes)
 
     def _met(self, user: int, count: int) -> None:
         """Packs that were not known yet: a store that finds many of them waiting merges them."""
@@ -126,11 +124,7 @@ class SqliteStore(OpenFile):
             return {}
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
-        return self._asked(
-            lambda connection: self._objects.missing(
-                connection, self._user(user, connection), hashes
-            )
-        )
+        return self._asked(self._objects.missing, user, hashes)
 
     def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
         """A pack at a time, each in a transaction of its own: a long one would let the WAL grow.
