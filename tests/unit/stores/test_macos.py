@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -89,15 +90,17 @@ def library() -> Library:
 
 
 @pytest.fixture
-def here(library: Library, monkeypatch: pytest.MonkeyPatch) -> Library:
-    """As if this were macOS."""
+def here(library: Library, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    """As if this were macOS. What was cached of it would be another machine to later tests."""
     monkeypatch.setattr(processes, "_SYSTEM", "darwin")
     monkeypatch.setattr(processes, "_PROC", "/nowhere")
     monkeypatch.setattr(processes, "_MACHINE", "/nowhere")
     monkeypatch.setattr(boot, "_SYSTEM", "darwin")
     system = System(library)
     monkeypatch.setattr(macos, "system", lambda: system if system.is_truthful() else None)
-    return library
+    yield library
+    boot.boot_id.cache_clear()
+    processes.host.cache_clear()
 
 
 def test_what_is_told_about_a_process(library: Library) -> None:
