@@ -15,7 +15,13 @@ from hardsave.timeline.policy import Policy
 from tests.unit.vault.desk import put
 
 USERS = (None, "ada", "bob")
-_OF_ONE_STORE = {"number": 0, "hidden": 0, "task": None, "generation": 0, "attempt": 0}
+_OF_ONE_STORE: dict[str, Any] = {
+    "number": 0,
+    "hidden": 0,
+    "task": None,
+    "generation": 0,
+    "attempt": 0,
+}
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -58,8 +64,6 @@ def live(vault: Vault, work: Path) -> None:
     gone = vault.timeline("gone")
     gone.save({"no": "more"}, labels={"by": by}, notes={"k": by})
     gone.delete()
-
-    return nullcontext()
 
 
 def everything(vault: Vault) -> dict[str, Any]:
