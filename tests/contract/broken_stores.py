@@ -229,18 +229,18 @@ class ShowsTheHeadTooEarly(MemoryStore):
 class SharesObjectsAmongUsers(MemoryStore):
     def commit(self, batch: Batch) -> int:
         number = super().commit(but(batch, requires=self.missing(None, batch.requires)))
-        everybody = self._tenant("everybody").objects
-        everybody.update(batch.objects)
+        of_all = self._tenant("of_all").objects
+        of_all.update(batch.objects)
         return number
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
-        return super().read("everybody", hashes)
+        return super().read("of_all", hashes)
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
-        return super().missing("everybody", hashes)
+        return super().missing("of_all", hashes)
 
 
-class ShowsTheLogToEverybody(MemoryStore):
+class ShowsTheLogToAllUsers(MemoryStore):
     def log(self, user: str | None, after: int, limit: int) -> list[LogRecord]:
         entries: list[LogRecord] = []
         for one in list(self._tenants):
@@ -248,9 +248,9 @@ class ShowsTheLogToEverybody(MemoryStore):
         return sorted(entries, key=lambda entry: entry.number)[:limit]
 
 
-class ShowsALogEntryToEverybody(MemoryStore):
+class ShowsALogEntryToAllUsers(MemoryStore):
     def log_entry(self, user: str | None, id: Id) -> LogRecord | None:
-        found = (super(ShowsALogEntryToEverybody, self).log_entry(x, id) for x in self._tenants)
+        found = (super(ShowsALogEntryToAllUsers, self).log_entry(x, id) for x in self._tenants)
         return next((each for each in found if each is not None), None)
 
 
@@ -259,7 +259,7 @@ class FindsNoLogEntry(MemoryStore):
         return None
 
 
-class ShowsCheckpointsToEverybody(MemoryStore):
+class ShowsCheckpointsToAllUsers(MemoryStore):
     def checkpoint(self, user: str | None, id: Id) -> CheckpointRecord | None:
         for one in [user, *self._tenants]:
             if found := super().checkpoint(one, id):
@@ -267,7 +267,7 @@ class ShowsCheckpointsToEverybody(MemoryStore):
         return None
 
 
-class TakesNoneForEverybody(MemoryStore):
+class TakesNoneForAllUsers(MemoryStore):
     def timelines(
         self,
         user: str | None,
@@ -381,7 +381,7 @@ class PassesOverTheDropped(MemoryStore):
 
 
 class PagesByOffset(MemoryStore):
-    """Remembers how far somebody has read, instead of looking for the name."""
+    """Remembers how far a caller has read, instead of looking for the name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -594,7 +594,7 @@ class CountsWhatIsHidden(MemoryStore):
 
 
 class ShowsEverythingAgain(MemoryStore):
-    """Shows whatever is hidden, not only what the named commit hid."""
+    """Shows all that is hidden, not only what the named commit hid."""
 
     def commit(self, batch: Batch) -> int:
         if batch.changes.show:
@@ -620,7 +620,7 @@ class DropsHeads(MemoryStore):
         return number
 
 
-class KeepsNobody(MemoryStore):
+class KeepsNoCheckpoint(MemoryStore):
     def commit(self, batch: Batch) -> int:
         return super().commit(but(batch, changes=batch.changes._replace(keeps=())))
 
@@ -647,7 +647,7 @@ class MovesOneAfterTheOther(MemoryStore):
         return super().commit(but(batch, changes=batch.changes._replace(moves=())))
 
 
-class PurgesForEverybody(MemoryStore):
+class PurgesForAllUsers(MemoryStore):
     def last_purge(self, user: str | None) -> int:
         return max([0, *(super(type(self), self).last_purge(name) for name in self._tenants)])
 
@@ -664,7 +664,7 @@ class SavedLeavesOutWhatIsHidden(MemoryStore):
         return [row for row in super().saved(user, after, limit) if not row.is_hidden]
 
 
-class ForgetsEverybodysLog(MemoryStore):
+class ForgetsTheLogOfAllUsers(MemoryStore):
     def commit(self, batch: Batch) -> int:
         number = super().commit(batch)
         for tenant in self._tenants.values():
@@ -711,7 +711,7 @@ class NeverUnpins(MemoryStore):
         pass
 
 
-class PinsForEverybody(MemoryStore):
+class PinsForAllUsers(MemoryStore):
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
     ) -> None:
@@ -759,7 +759,7 @@ class KnowsNoFences(MemoryStore):
         return super().commit(but(batch, work=batch.work._replace(fences=())))
 
 
-class FollowsAnybody(MemoryStore):
+class FollowsAnyEntry(MemoryStore):
     def commit(self, batch: Batch) -> int:
         return super().commit(but(batch, work=batch.work._replace(latest=None)))
 
@@ -775,14 +775,14 @@ class MovesATaskAtAnyEpoch(MemoryStore):
         return super().commit(but(batch, work=batch.work._replace(moves=moves)))
 
 
-class BuriesTheLiving(MemoryStore):
+class ReclaimsRenewedLeases(MemoryStore):
     def commit(self, batch: Batch) -> int:
         alive = {owner.id: owner for owner in self.owners(batch.user)}
-        bury = [alive.get(owner.id, owner) for owner in batch.work.bury]
-        return super().commit(but(batch, work=batch.work._replace(bury=bury)))
+        reclaim = [alive.get(owner.id, owner) for owner in batch.work.reclaim]
+        return super().commit(but(batch, work=batch.work._replace(reclaim=reclaim)))
 
 
-class LetsTheDeadClaim(MemoryStore):
+class LetsAnOwnerWithoutALeaseClaim(MemoryStore):
     def commit(self, batch: Batch) -> int:
         return super().commit(but(batch, work=batch.work._replace(alive=())))
 
@@ -830,7 +830,7 @@ class ListsTheNewestOfTheFirst(MemoryStore):
         return rows[::-1] if query.newest_first else rows
 
 
-class WaitsForNobody(MemoryStore):
+class WaitsForNoTask(MemoryStore):
     def commit(self, batch: Batch) -> int:
         moves = [move._replace(become=move.become._replace(after=())) for move in batch.work.moves]
         return super().commit(but(batch, work=batch.work._replace(moves=moves)))
@@ -845,7 +845,7 @@ class ForgetsTheTaskButNotItsPast(MemoryStore):
         return number
 
 
-class ShowsTasksToEverybody(MemoryStore):
+class ShowsTasksToAllUsers(MemoryStore):
     def tasks(self, user: str | None, query: TaskQuery) -> list[TaskRecord]:
         return [
             task for name in self._tenants for task in super(type(self), self).tasks(name, query)
@@ -920,7 +920,7 @@ def _other(batch: Batch) -> Id:
 def _without_checks(
     store: MemoryStore, batch: Batch, event: Any, requires: Collection[Hash] = ()
 ) -> Batch:
-    """The same batch, expecting whatever there is."""
+    """The same batch, expecting the timeline where it is now."""
     move = batch.move
     if move is not None:
         move = Move(store.timeline(batch.user, move.become.name), move.become)

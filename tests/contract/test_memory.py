@@ -17,7 +17,7 @@ class TestMemoryStore(StoreContract):
         return MemoryStore()
 
 
-def test_whoever_is_interrupted_to_commit_once_more_is_told_that_this_cannot_be(
+def test_a_commit_inside_of_an_interrupted_commit_is_misuse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store, check = MemoryStore(), Tenant.check

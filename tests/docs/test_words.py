@@ -18,7 +18,7 @@ STANDARD = re.compile(r"resident memory|`[^`\n]*`")  # as the kernel has it; nam
 
 SOURCE = ROOT / "src" / "hardsave"
 # The other rooms are still to come.
-ROOMS = ("agents", "aio", "cli", "config", "daemon", "objects", "timeline", "workspace")
+ROOMS = ("agents", "aio", "cli", "config", "daemon", "objects", "testing", "timeline", "workspace")
 CODE = sorted(path for room in ROOMS for path in (SOURCE / room).rglob("*.py"))
 
 

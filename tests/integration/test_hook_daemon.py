@@ -303,7 +303,7 @@ for _ in range(MOST_ZOMBIES - 1):
         Path("/proc/self/comm").write_text(PROCESS_NAME)
         os._exit(0)
 stage = Stage(Path(sys.argv[1]))
-stage.wait_for(lambda: len(processes.unburied(PROCESS_NAME)) == MOST_ZOMBIES - 1)
+stage.wait_for(lambda: len(processes.zombies(PROCESS_NAME)) == MOST_ZOMBIES - 1)
 found = {"process": os.getpid(), "dead": []}
 for number in range(3):
     agent = stage.agent(f"s{number}")
@@ -313,8 +313,8 @@ for number in range(3):
         stage.daemon()
     agent.end()
     stage.wait_until_no_process_is_left()
-    stage.wait_for(lambda: len(processes.unburied(PROCESS_NAME)) >= MOST_ZOMBIES)
-    found["dead"].append(len(processes.unburied(PROCESS_NAME)))
+    stage.wait_for(lambda: len(processes.zombies(PROCESS_NAME)) >= MOST_ZOMBIES)
+    found["dead"].append(len(processes.zombies(PROCESS_NAME)))
 print(json.dumps({**found, "saved": [stage.calls(f"s{number}") for number in range(3)]}))
 """
 
@@ -344,15 +344,15 @@ from pathlib import Path
 if os.fork() == 0:
     Path("/proc/self/comm").write_text(sys.argv[1])
     os._exit(0)
-while not processes.unburied(sys.argv[1]):
+while not processes.zombies(sys.argv[1]):
     time.sleep(0.01)
-print(len(processes.unburied(sys.argv[1])), flush=True)
+print(len(processes.zombies(sys.argv[1])), flush=True)
 sys.stdin.read()
 """
 
 
 @pytest.mark.skipif(not CAN_CONTAIN, reason="no process numbers of our own can be had here")
-def test_the_unburied_of_a_container_say_nothing_about_the_machine_around_it() -> None:
+def test_the_zombies_of_a_container_say_nothing_about_the_machine_around_it() -> None:
     name = f"dead-{os.getpid()}"
     with subprocess.Popen(
         [*CONTAINED, sys.executable, "-c", DEAD, name],
@@ -363,5 +363,5 @@ def test_the_unburied_of_a_container_say_nothing_about_the_machine_around_it() -
         assert container.stdin is not None
         assert container.stdout is not None
         assert container.stdout.readline() == "1\n"
-        assert processes.unburied(name) == []
+        assert processes.zombies(name) == []
         container.stdin.close()

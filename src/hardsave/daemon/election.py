@@ -84,7 +84,7 @@ def address_of(url: str, store: str, workspace: str, socket: str, link: str = ""
 def are_too_many_zombies() -> bool:
     """Whether earlier daemons stay zombies: process 1 of a container may wait for no child, and
     there shall be an end to them."""
-    return len(processes.unburied(PROCESS_NAME)) >= MOST_ZOMBIES
+    return len(processes.zombies(PROCESS_NAME)) >= MOST_ZOMBIES
 
 
 def lock_path(store: str, workspace: str) -> str:

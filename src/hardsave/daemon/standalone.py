@@ -157,6 +157,6 @@ def _zombies(path: Path) -> int:
             pid, began, before = map(int, file.read(_LARGEST).split())
     except (FileNotFoundError, ValueError):
         return 0
-    if processes.is_unburied(pid, began):
+    if processes.is_zombie(pid, began):
         return before + 1
     return before if processes.started(pid) == began else 0

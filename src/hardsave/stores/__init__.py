@@ -1,1 +1,1 @@
-"""Where everything lives. `base` is the contract; each store is one room."""
+"""Where everything lives. `base` is the contract; each kind of store is one package."""

@@ -7,8 +7,8 @@ Writing
     `commit(batch)` is all or nothing. When it returns, the batch is durable to the degree
     that the store was opened with. It may be repeated: a batch whose event is already there
     is recognised before anything else and answers as it did the first time, also to another
-    process, and wherever the timeline stands by now: its reply may have been lost. So may that of
-    every other call that writes; each may be repeated.
+    process, and however far the timeline has moved since: its reply may have been lost. So may that
+    of every other call that writes; each may be repeated.
 
 Numbers
     The commits of a user are ordered: each gets a number above all that this user's commits had
@@ -29,8 +29,8 @@ Raised
                    it to make another, which would wait for the first for ever
 
 Reading
-    A read sees every commit that returned before it began, in whichever process. Pages are cut by
-    key, never by offset; no read counts rows to find its place.
+    A read sees every commit that returned before it began, in this process or in another. Pages
+    are cut by key, never by offset; no read counts rows to find its place.
 
 Hidden and dropped
     A checkpoint that was deleted is hidden: no listing, count or prefix finds it, `checkpoint`
@@ -114,8 +114,8 @@ class Changes(NamedTuple):
 
 NO_CHANGES = Changes()
 _NO_OBJECTS: Mapping[Hash, bytes] = MappingProxyType({})
-_NO_LABELS: Mapping[Id, Labels] = MappingProxyType({})
-_NO_NOTES: Mapping[Id, Sequence[Note]] = MappingProxyType({})
+NO_LABELS: Mapping[Id, Labels] = MappingProxyType({})
+NO_NOTES: Mapping[Id, Sequence[Note]] = MappingProxyType({})
 
 
 class Batch(NamedTuple):
@@ -135,15 +135,15 @@ class Batch(NamedTuple):
     requires: Collection[Hash] = ()
     changes: Changes = NO_CHANGES
     work: Work = NO_WORK
-    labels: Mapping[Id, Labels] = _NO_LABELS
-    notes: Mapping[Id, Sequence[Note]] = _NO_NOTES
+    labels: Mapping[Id, Labels] = NO_LABELS
+    notes: Mapping[Id, Sequence[Note]] = NO_NOTES
     workspaces: Sequence[WorkspaceMove] = ()  # in order, each on what those before it have made
 
 
 def of_ledger(user: str | None, event: EntryRecord, work: Work) -> Batch:
     """A batch of tasks alone."""
     nothing = (None, _NO_OBJECTS, (), NO_CHANGES)
-    return filled(Batch, (user, event, *nothing, work, _NO_LABELS, _NO_NOTES, ()))
+    return filled(Batch, (user, event, *nothing, work, NO_LABELS, NO_NOTES, ()))
 
 
 class Query(NamedTuple):
@@ -181,7 +181,7 @@ class TimelineQuery(NamedTuple):
 
 
 class TimelineRow(NamedTuple):
-    """One of these."""
+    """A timeline as `recent_timelines` lists it."""
 
     line: TimelineRecord
     updated_at: int
@@ -259,7 +259,7 @@ class Store(LedgerStore, WorkspaceStore, Protocol):
     @property
     def is_shared(self) -> bool:
         """Whether processes of several hosts may use it at once. Then `moment` counts in one clock
-        for all of them, and pins and turns hold wherever they were taken."""
+        for all of them, and a pin or a turn that one host has taken holds on all."""
 
     def durability(self) -> Survives:
         """What a commit that has returned really survives, as far as the medium tells: it may be
@@ -284,7 +284,7 @@ class Store(LedgerStore, WorkspaceStore, Protocol):
         """
 
     def timeline(self, user: str | None, name: str) -> TimelineRecord | None:
-        """Where a timeline stands; None if it does not exist."""
+        """A timeline's record; None if it does not exist."""
 
     def timelines(
         self,
@@ -393,8 +393,8 @@ class Store(LedgerStore, WorkspaceStore, Protocol):
         """Store objects ahead of the batch that will point at them.
 
         Until `unpin`, or so many seconds of the store's own time (`moment`) after the last `put`
-        with this pin, nothing of this user is collected, by whichever host. A store may let go of
-        it earlier only if the process that holds it is known to be gone.
+        with this pin, no host collects objects of this user. A store may let go of it earlier only
+        if the process that holds it is known to be gone.
         """
 
     def unpin(
@@ -407,13 +407,13 @@ class Store(LedgerStore, WorkspaceStore, Protocol):
         """Give a pin back. One that is gone is fine.
 
         `given_up`, which tells what an object refers to: no batch will point at what was put under
-        it. A store may remove that at once and give its room back, as far as nothing refers to it.
+        it. A store may remove at once, and free the disk space of, what nothing refers to.
         """
 
     def collect(
         self, refs: Callable[[bytes], Collection[Hash]], *, exact: bool = False
     ) -> Collected:
-        """Remove objects that no checkpoint leads to, and give their room back.
+        """Remove objects that no checkpoint leads to, and free their disk space.
 
         `refs` tells what an object refers to. May run beside any number of writers; a store
         may keep some of what could go if that saves work, unless `exact` forbids it: then

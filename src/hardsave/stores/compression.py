@@ -22,7 +22,7 @@ def compress(objects: list[bytes]) -> bytes:
 
     They are mostly texts, and what follows is mostly hashes: one table of symbols for both
     would suit neither, which shows where there is only a message or two. Where there is more
-    than that, it is done in one call: it takes less, and whoever reads files meanwhile is
+    than that, it is done in one call: it takes less, and threads that read files meanwhile are
     interrupted once.
     """
     long = 0
@@ -40,17 +40,17 @@ def compress(objects: list[bytes]) -> bytes:
 
 def compress_densely(data: bytes, before: bytes) -> bytes:
     """One frame that takes long to make, and may refer to what came `before`."""
-    known = zstd.ZstdDict(before, is_raw=True).as_prefix
-    return zstd.compress(data, level=_DENSE_LEVEL, zstd_dict=known)
+    prefix = zstd.ZstdDict(before, is_raw=True).as_prefix
+    return zstd.compress(data, level=_DENSE_LEVEL, zstd_dict=prefix)
 
 
 def decompress(body: bytes, size: int, before: bytes | None = None) -> bytes:
-    """At most `size` bytes, whatever the frame claims. It may refer to what came `before`."""
+    """At most `size` bytes, even if the frame claims more. It may refer to what came `before`."""
     if size < 0:
         raise Corrupt("a pack says that it is shorter than nothing; run verify")
     try:
-        known = None if before is None else zstd.ZstdDict(before, is_raw=True).as_prefix
-        frame = zstd.ZstdDecompressor(known)
+        prefix = None if before is None else zstd.ZstdDict(before, is_raw=True).as_prefix
+        frame = zstd.ZstdDecompressor(prefix)
         data: bytes = frame.decompress(body, max_length=size + 1)
     except zstd.ZstdError as error:
         raise Corrupt(f"a pack cannot be decompressed ({error}); run verify") from error

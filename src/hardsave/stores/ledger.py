@@ -1,30 +1,31 @@
 """The part of the contract that is about tasks: the ledger.
 
-A task has a row that says where it stands, and entries that say what happened to it; both
-are written by `commit`, in one batch with whatever else belongs to them. An entry is never
+A task has a row with its state, and entries that say what happened to it; both are written by
+`commit`, in one batch with the checkpoint and objects that belong to them. An entry is never
 changed, and its number is a commit's, so that it can be copied and followed like a save.
 
 Epochs
-    A move or a fence names the epoch that a task must be at. Whoever takes a task raises it,
-    so of two who hold the same task only one can write: the other gets `LeaseLost`.
+    A move or a fence names the epoch that a task must be at. A process that takes a task raises
+    it, so of two processes that hold the same task only one can write: the other gets `LeaseLost`.
 
 Owners
     A process that runs tasks holds a lease, in the store's own time (`moment`): no change of a
     host's clock moves it. For a store of one host that is the time that the host was awake since it
     booted, so no process dies in its sleep; for a shared one it is the time of its server, the same
     on all hosts. `hold` renews it; it takes no number, and need not survive a power loss, after
-    which the process is gone too. A batch that buries an owner holds only if that owner has not
-    renewed its lease since it was looked at; one that names an owner as `alive` only if no process
-    has buried it (`LeaseLost`).
+    which the process is gone too. A batch that reclaims an owner's lease holds only if that owner
+    has not renewed it since it was looked at; one that names an owner as `alive` only if no process
+    has reclaimed its lease (`LeaseLost`).
 
 Entries about the ledger as a whole
     With `keep_itself` all but so many of them go, the oldest first; the latest of each kind
     stays in any case, and so does what the batch adds. A batch that names the `latest` of a kind
-    holds only if nobody has added another one (`Conflict`): of two who count on, one does.
+    holds only if no other batch has added a later one (`Conflict`): of two callers that count on
+    from the same entry, one succeeds.
 
 Waiting
     A pending task that names others in `after` waits for the first that is not completed:
-    the store fills in `waits_for`, sets `due` to None, and looks again whenever a task is
+    the store fills in `waits_for`, sets `due` to None, and looks again each time that a task is
     completed or rolled back, inside the same commit.
 """
 
@@ -63,15 +64,15 @@ class Work(NamedTuple):
     latest: Latest | None = None
     moves: Sequence[TaskMove] = ()
     entries: Sequence[EntryRecord] = ()  # added before all else that the batch adds
-    alive: Collection[Id] = ()  # owners that no process has buried
-    bury: Sequence[OwnerRecord] = ()  # removed, if their leases are as they are here
+    alive: Collection[Id] = ()  # owners whose leases no process has reclaimed
+    reclaim: Sequence[OwnerRecord] = ()  # removed, if their leases are as they are here
     forget: Collection[str] = ()  # tasks that go for good, with all their entries
     keep_itself: int | None = None  # of the entries about the ledger as a whole so many stay
 
 
 NO_WORK = Work()
 OVERTAKEN = "another process has just added an entry of kind {!r}: read the latest, then repeat"
-BURIED = "this process was taken for dead: its lease had passed, and others have its tasks now"
+RECLAIMED = "this process was taken for dead: its lease had passed, and others have its tasks now"
 
 
 class TaskQuery(NamedTuple):
@@ -86,8 +87,8 @@ class TaskQuery(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The store's own time, in microseconds. Two of one clock can be compared, whichever host has
-    asked; two of different clocks never. It has nothing to do with where a process runs."""
+    """The store's own time, in microseconds. Two of one clock can be compared, even if two hosts
+    have asked; two of different clocks never. It has nothing to do with where a process runs."""
 
     clock: bytes
     at: int
@@ -101,7 +102,7 @@ class LedgerStore(Protocol):
         is the same only if the store is shared."""
 
     def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
-        """Renew a lease, or take one; False if it was buried and is not to be had any more."""
+        """Renew a lease, or take one; False if another process has reclaimed it."""
 
     def let_go(self, user: str | None, owner: Id) -> None:
         """Give a lease back. One that is gone is fine."""
@@ -147,8 +148,8 @@ class LedgerStore(Protocol):
 
 
 def every(store: LedgerStore, user: str | None, query: TaskQuery) -> Iterator[TaskRecord]:
-    """All tasks that a query asks for, in pages as long as its limit says, whatever becomes of
-    those that were read."""
+    """All tasks that a query asks for, in pages as long as its limit says; those that were read
+    may change or go meanwhile."""
     while rows := store.tasks(user, query):
         yield from rows
         query = query._replace(after=rows[-1].place)

@@ -1,9 +1,9 @@
 """Objects read lately, within a bound of bytes.
 
-An object is named by its content, so what is kept stays right, whatever becomes of the place
-that it was read from. A store keeps what it has read beside what was asked for: a pack that
-is read for one object brings its neighbours along, and they are mostly wanted next. A vault
-keeps what it has checked against its hash: bytes in memory need no second proof.
+An object is named by its content, so a cached one stays right even when the place that it was read
+from is changed or removed. A store keeps what it has read beside what was asked for: a pack that is
+read for one object brings the others in it along, and they are mostly wanted next. A vault keeps
+what it has checked against its hash: bytes in memory need no second proof.
 """
 
 import threading

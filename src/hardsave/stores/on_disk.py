@@ -1,4 +1,4 @@
-"""What only a store can do whose data lie in files of this host, and what stands for it elsewhere.
+"""What only a store can do whose data lie in files of this host, and what other stores do instead.
 
 A store that is kept by a server has no file to repair, no second copy that it reads by itself, and
 nothing to sync. Callers ask here, so that such a store need not pretend.

@@ -3,8 +3,8 @@
 A checkpoint names the workspace that its files are of by an id. The row of that id has a host,
 a path and an epoch; a host has one workspace at a path. A batch names the epoch that a
 workspace must be at, and what it becomes; a capture names it as it was when the capture began.
-To take it over raises the epoch, so captures that have begun elsewhere are refused. Several
-without a host, which come with imports, may have the same path.
+To take it over raises the epoch, so captures that began before on another host are refused.
+Several workspaces without a host, which come with imports, may have the same path.
 """
 
 import os

@@ -157,9 +157,11 @@ def _is_buried(desk: Desk, session: str, found: Buried) -> bool:
     since = None if found.owner is None else found.owner.since
     whole = {**about, "since": since, "tasks": len(moves), "by": session}
     event = desk.entry("recovered", None, whole)
-    bury: Sequence[OwnerRecord] = () if found.owner is None or found.leaves_any else (found.owner,)
+    reclaim: Sequence[OwnerRecord] = (
+        () if found.owner is None or found.leaves_any else (found.owner,)
+    )
     try:
-        desk.commit(event, Work(moves=moves, entries=entries, bury=bury))
+        desk.commit(event, Work(moves=moves, entries=entries, reclaim=reclaim))
     except Conflict:
         return False
     ChildLocks(desk.store).remove(found.tasks)

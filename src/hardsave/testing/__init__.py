@@ -1,4 +1,4 @@
-"""For people who write a store of their own: the contract as a class of pytest tests.
+"""For authors of a store: the contract as a class of pytest tests.
 
 from hardsave.testing import StoreContract
 
@@ -12,8 +12,8 @@ import pytest
 # Before they are imported: a failing assertion then shows what it compared.
 pytest.register_assert_rewrite(
     *(
-        f"hardsave.testing.{room}"
-        for room in (
+        f"hardsave.testing.{module}"
+        for module in (
             "batches",
             "collecting",
             "duties",

@@ -10,7 +10,7 @@ from hardsave.tuples import NamedTuple
 
 MOMENT = 1_700_000_000_000_000  # microseconds; every save is one second after the one before
 SECOND = 1_000_000
-MOST_PAGES = 100  # more than any test here needs: pages that go round in circles end as well
+MOST_PAGES = 100  # more than any test here needs; ends a listing that repeats its pages for ever
 
 Row = TypeVar("Row")
 Key = TypeVar("Key")
@@ -132,7 +132,7 @@ class Line:
         return self.saved[-1]
 
     def commit(self, batch: Batch) -> int:
-        """Commit a batch of this line, and stand where it leads."""
+        """Commit a batch of this line, and go on from where it leads."""
         number = self.store.commit(batch)
         assert batch.move is not None
         self.standing = batch.move.become

@@ -88,7 +88,9 @@ class Collecting:
         store.collect(refs_of, exact=True)
         assert store.missing(None, [*_tree("old"), *_tree("new")]) == set(_tree("old"))
 
-    def test_what_could_stay_if_that_saves_work_hurts_nobody(self, store: Store) -> None:
+    def test_garbage_that_is_kept_to_save_work_has_all_that_it_refers_to(
+        self, store: Store
+    ) -> None:
         line = Line(store)
         gone = [line.save_tree(_tree(f"old {at}")) for at in range(20)]
         kept = [line.save_tree(_tree(f"new {at}")) for at in range(20)]
@@ -99,7 +101,7 @@ class Collecting:
         for at in range(20):
             assert store.missing(None, _tree(f"new {at}")) == set()
             whole = store.missing(None, _tree(f"old {at}"))
-            # Whatever stays has all that it refers to.
+            # An object that stays has all that it refers to.
             assert list(_tree(f"old {at}"))[-1] in whole or not whole
         assert list(store.verify()) == []
 

@@ -6,7 +6,7 @@ A subclass says how its store is opened, and pytest does the rest:
         def open_store(self, folder: Path) -> Store:
             return MyStore(folder / "my.store")
 
-The class stands at the top of its file, which other processes import to open the same store.
+Define the class at the top level of its module: other processes import it to open the same store.
 `folder` is empty and each test has its own. `open_store` is called again with the same
 folder to open the same store a second time; a store that is gone with its process says
 `persists = False` instead, and those tests are skipped.

@@ -49,7 +49,7 @@ def an_owner(label: str, until: int = 1_000) -> OwnerRecord:
 
 
 def add(store: Store, task: TaskRecord, user: str | None = None) -> TaskRecord:
-    """Commit a new task; it, as it stands."""
+    """Commit a new task; the row that the store made of it."""
     work = Work(moves=(TaskMove(None, task),))
     store.commit(Batch(user, happened(f"add {task.name}", task.name), work=work))
     found = store.task(user, task.name)
@@ -60,7 +60,7 @@ def add(store: Store, task: TaskRecord, user: str | None = None) -> TaskRecord:
 def move(
     store: Store, task: TaskRecord, label: str, user: str | None = None, **to: object
 ) -> TaskRecord:
-    """Commit a change of a task; it, as it stands."""
+    """Commit a change of a task; the row that the store made of it."""
     become = task._replace(**to)  # type: ignore[arg-type] # as the caller says
     work = Work(moves=(TaskMove(task.epoch, become),))
     store.commit(Batch(user, happened(label, task.name, at=become.epoch), work=work))

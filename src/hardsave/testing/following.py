@@ -9,7 +9,7 @@ from hardsave.objects.records import CheckpointRecord, EntryRecord, LogRecord
 from hardsave.stores.base import Batch, Store
 from hardsave.testing.batches import Line, a_note
 from hardsave.testing.duties import happened
-from hardsave.testing.processes import Crew
+from hardsave.testing.processes import ProcessPool
 from hardsave.testing.threads import at_once
 
 _PAGE = 7  # many pages of few rows
@@ -19,7 +19,7 @@ Row = CheckpointRecord | LogRecord | EntryRecord
 
 
 class Following:
-    """Needs a `store` fixture, `open_store`, and the `crew` of `Processes`."""
+    """Needs a `store` fixture, `open_store`, and the `pool` of `Processes`."""
 
     def open_store(self, folder: Path) -> Store:
         raise NotImplementedError
@@ -50,10 +50,10 @@ class Following:
         at_once(calls)
 
     def test_a_follower_beside_other_processes_misses_nothing(
-        self, crew: Crew, tmp_path: Path
+        self, pool: ProcessPool, tmp_path: Path
     ) -> None:
         store = self.open_store(tmp_path)
-        workers = crew.at(tmp_path, 2)
+        workers = pool.at(tmp_path, 2)
         for at, (each, user) in enumerate(zip(workers, (None, "ada"), strict=True)):
             each.tell("save", timeline=f"line {at}", count=25, writer="w", user=user)
         answered: list[object] = []

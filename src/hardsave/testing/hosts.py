@@ -17,7 +17,7 @@ import pytest
 from hardsave.stores.base import Store
 from hardsave.stores.host import location
 from hardsave.testing.batches import an_object, refs_of
-from hardsave.testing.processes import Crew
+from hardsave.testing.processes import ProcessPool
 
 UNSHARE = (
     *("unshare", "--user", "--map-root-user", "--pid", "--mount", "--uts"),
@@ -61,34 +61,36 @@ class Hosts:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def started_elsewhere(
+    def pools_of_other_hosts(
         cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-    ) -> Iterator[tuple[Crew, Crew]]:
+    ) -> Iterator[tuple[ProcessPool, ProcessPool]]:
         assert request.cls is not None
         within = second_host(tmp_path_factory.mktemp("another-host"))
-        crews = Crew(request.cls, within), Crew(request.cls, UNSHARE)
-        yield crews
-        for crew in crews:
-            crew.end()
+        pools = ProcessPool(request.cls, within), ProcessPool(request.cls, UNSHARE)
+        yield pools
+        for pool in pools:
+            pool.end()
 
     @pytest.fixture
-    def host(self, started_elsewhere: tuple[Crew, Crew]) -> Iterator[Crew]:
-        yield from self._used(started_elsewhere[0])
+    def host(self, pools_of_other_hosts: tuple[ProcessPool, ProcessPool]) -> Iterator[ProcessPool]:
+        yield from self._used(pools_of_other_hosts[0])
 
     @pytest.fixture
-    def container(self, started_elsewhere: tuple[Crew, Crew]) -> Iterator[Crew]:
-        yield from self._used(started_elsewhere[1])
+    def container(
+        self, pools_of_other_hosts: tuple[ProcessPool, ProcessPool]
+    ) -> Iterator[ProcessPool]:
+        yield from self._used(pools_of_other_hosts[1])
 
-    def _used(self, crew: Crew) -> Iterator[Crew]:
+    def _used(self, pool: ProcessPool) -> Iterator[ProcessPool]:
         if not self.persists:
             pytest.skip("this store is one process's alone")
         if not can_unshare():
             pytest.skip(WHY_NOT)
-        yield crew
-        crew.leave()
+        yield pool
+        pool.leave()
 
     def test_the_clock_is_the_same_on_two_hosts_if_the_store_is_shared_and_only_then(
-        self, host: Crew, tmp_path: Path
+        self, host: ProcessPool, tmp_path: Path
     ) -> None:
         store = self.open_store(tmp_path)
         (other,) = host.at(tmp_path, 1)
@@ -105,14 +107,16 @@ class Hosts:
             assert clock != before.clock.hex()
         store.close()
 
-    def test_what_another_host_has_pinned_stays(self, host: Crew, tmp_path: Path) -> None:
+    def test_what_another_host_has_pinned_stays(self, host: ProcessPool, tmp_path: Path) -> None:
         self._pinned_by(self._shared(tmp_path), host, tmp_path)
 
-    def test_what_a_container_has_pinned_stays(self, container: Crew, tmp_path: Path) -> None:
+    def test_what_a_container_has_pinned_stays(
+        self, container: ProcessPool, tmp_path: Path
+    ) -> None:
         self._pinned_by(self.open_store(tmp_path), container, tmp_path)
 
-    def _pinned_by(self, store: Store, crew: Crew, folder: Path) -> None:
-        (other,) = crew.at(folder, 1)
+    def _pinned_by(self, store: Store, pool: ProcessPool, folder: Path) -> None:
+        (other,) = pool.at(folder, 1)
         ahead = an_object("ahead")
         other.ask("put", label="ahead", pin="pin", seconds=600)
         assert store.collect(refs_of).left == (None,)
@@ -120,7 +124,7 @@ class Hosts:
         store.close()
 
     def test_a_turn_that_another_host_has_is_not_to_be_had(
-        self, host: Crew, tmp_path: Path
+        self, host: ProcessPool, tmp_path: Path
     ) -> None:
         store = self._shared(tmp_path)
         (other,) = host.at(tmp_path, 1)

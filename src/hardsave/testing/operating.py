@@ -38,7 +38,7 @@ class Operating:
         assert store.children(None, first.id) == []
         assert store.stats(None).checkpoints == 2
 
-    def test_what_is_hidden_is_listed_to_whoever_asks_for_it(self, store: Store) -> None:
+    def test_what_is_hidden_is_listed_if_a_query_asks_for_it(self, store: Store) -> None:
         line = Line(store)
         first, second = line.save(), line.save()
         by = operate(store, "hide", Changes(hide=[first.id]))
@@ -86,7 +86,7 @@ class Operating:
         Line(store, user="ada").save()
         (theirs,) = store.saved("ada", 0, 1)
         changes = Changes(
-            hide=[an_id("nobody"), theirs.id], drop=[theirs.id], replace=[theirs], show=[99]
+            hide=[an_id("unknown"), theirs.id], drop=[theirs.id], replace=[theirs], show=[99]
         )
         operate(store, "nothing", changes)
         assert store.count(None, "main") == store.count("ada", "main") == 1
@@ -174,7 +174,7 @@ class Operating:
     def test_an_operation_may_insist_on_being_the_next(self, store: Store) -> None:
         number = store.commit(a_note("the latest"))
         Line(store).save()  # no entry of the log
-        store.commit(a_note("somebody else's", user="ada"))
+        store.commit(a_note("another user's", user="ada"))
         assert operate(store, "next", Changes(latest=number)) > number
         with pytest.raises(Conflict):
             operate(store, "too late", Changes(latest=number))

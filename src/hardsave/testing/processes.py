@@ -81,8 +81,8 @@ class Process:
             self._process.stdout.close()
 
 
-class Crew:
-    """Processes of one test class. They go from test to test, each in its own folder."""
+class ProcessPool:
+    """Worker processes of one test class. They go from test to test, each in its own folder."""
 
     def __init__(self, test: type, within: tuple[str, ...] = ()) -> None:
         self._test = test
@@ -128,14 +128,14 @@ class Processes:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def started(cls, request: pytest.FixtureRequest) -> Iterator[Crew]:
+    def started(cls, request: pytest.FixtureRequest) -> Iterator[ProcessPool]:
         assert request.cls is not None
-        crew = Crew(request.cls)
-        yield crew
-        crew.end()
+        pool = ProcessPool(request.cls)
+        yield pool
+        pool.end()
 
     @pytest.fixture
-    def crew(self, started: Crew) -> Iterator[Crew]:
+    def pool(self, started: ProcessPool) -> Iterator[ProcessPool]:
         if not self.persists:
             pytest.skip("this store is one process's alone")
         yield started
@@ -144,10 +144,10 @@ class Processes:
     # Several of them
 
     def test_processes_that_save_on_one_timeline_lose_nothing(
-        self, crew: Crew, tmp_path: Path
+        self, pool: ProcessPool, tmp_path: Path
     ) -> None:
         store = self.open_store(tmp_path)
-        workers = crew.at(tmp_path, 2)
+        workers = pool.at(tmp_path, 2)
         for at, each in enumerate(workers):
             each.tell("save", timeline="main", count=15, writer=f"w{at}")
         saved = [pair for each in workers for pair in each.answer()]
@@ -159,9 +159,11 @@ class Processes:
         assert list(store.verify()) == []
         store.close()
 
-    def test_one_batch_from_many_processes_is_one_commit(self, crew: Crew, tmp_path: Path) -> None:
+    def test_one_batch_from_many_processes_is_one_commit(
+        self, pool: ProcessPool, tmp_path: Path
+    ) -> None:
         store = self.open_store(tmp_path)
-        workers = crew.at(tmp_path, 2)
+        workers = pool.at(tmp_path, 2)
         for turn in range(5):
             for each in workers:
                 each.tell("note", label=f"note {turn}")
@@ -171,10 +173,10 @@ class Processes:
         store.close()
 
     def test_of_many_processes_that_claim_a_task_one_gets_it(
-        self, crew: Crew, tmp_path: Path
+        self, pool: ProcessPool, tmp_path: Path
     ) -> None:
         store = self.open_store(tmp_path)
-        workers = crew.at(tmp_path, 2)
+        workers = pool.at(tmp_path, 2)
         for turn in range(5):
             add(store, a_task(f"t{turn}"))
             for at, each in enumerate(workers):
@@ -186,10 +188,10 @@ class Processes:
         store.close()
 
     def test_a_turn_is_one_processs_until_it_leaves_or_dies(
-        self, crew: Crew, tmp_path: Path
+        self, pool: ProcessPool, tmp_path: Path
     ) -> None:
         store = self.open_store(tmp_path)
-        (other,) = crew.at(tmp_path, 1)
+        (other,) = pool.at(tmp_path, 1)
         assert other.ask("take", turn="clean")
         with store.once("clean") as refused, store.once("other") as ours:
             assert refused is None
@@ -200,7 +202,7 @@ class Processes:
             assert not other.ask("take", turn="clean")
         assert other.ask("take", turn="clean")
         other.is_dying("note_and_die", label="the last")
-        crew.lose(other)
+        pool.lose(other)
         with store.once("clean") as ours:
             assert ours is not None
         store.close()
@@ -208,11 +210,11 @@ class Processes:
     # A reply that is lost after the commit
 
     def test_a_save_whose_reply_was_lost_is_recognised_by_another_process(
-        self, crew: Crew, tmp_path: Path
+        self, pool: ProcessPool, tmp_path: Path
     ) -> None:
         store = self.open_store(tmp_path)
         lost = Line(store, "lost", writer="w").next()
-        self._dies(crew, tmp_path, "save_and_die", timeline="lost", writer="w")
+        self._dies(pool, tmp_path, "save_and_die", timeline="lost", writer="w")
         before = trace(store)
         assert [row.id for row in before.checkpoints] == [lost.event.id], "it was committed"
         Line(store, "another").save()
@@ -225,22 +227,22 @@ class Processes:
         store.close()
 
     def test_an_entry_whose_reply_was_lost_is_recognised_by_another_process(
-        self, crew: Crew, tmp_path: Path
+        self, pool: ProcessPool, tmp_path: Path
     ) -> None:
         store = self.open_store(tmp_path)
-        self._dies(crew, tmp_path, "note_and_die", label="lost")
+        self._dies(pool, tmp_path, "note_and_die", label="lost")
         before = trace(store)
         assert store.commit(a_note("lost")) == before.log[0].number
         assert trace(store) == before
         store.close()
 
     def test_a_claim_whose_reply_was_lost_is_recognised_by_another_process(
-        self, crew: Crew, tmp_path: Path
+        self, pool: ProcessPool, tmp_path: Path
     ) -> None:
         store = self.open_store(tmp_path)
         add(store, a_task("t1"))
         claim = a_claim(store, "t1", "w")
-        self._dies(crew, tmp_path, "claim_and_die", task="t1", who="w")
+        self._dies(pool, tmp_path, "claim_and_die", task="t1", who="w")
         standing, entries = store.task(None, "t1"), store.entries(None, "t1")
         assert standing is not None
         assert standing.owner == an_id("w")
@@ -248,7 +250,7 @@ class Processes:
         assert (store.task(None, "t1"), store.entries(None, "t1")) == (standing, entries)
         store.close()
 
-    def _dies(self, crew: Crew, folder: Path, do: str, **about: Any) -> None:
-        (dying,) = crew.at(folder, 1)
+    def _dies(self, pool: ProcessPool, folder: Path, do: str, **about: Any) -> None:
+        (dying,) = pool.at(folder, 1)
         dying.is_dying(do, **about)
-        crew.lose(dying)
+        pool.lose(dying)

@@ -84,7 +84,7 @@ class Queueing:
         assert names(list(every(store, None, newest._replace(state="failed")))) == ["f", "b"]
         assert names(store.tasks("ada", newest)) == ["hers"]
 
-    def test_retries_are_found_whoever_stands_before_them(self, store: Store) -> None:
+    def test_retries_are_found_behind_many_other_tasks(self, store: Store) -> None:
         for number in range(20):
             add(store, a_task(f"t{number}", due=MOMENT + 2, priority=9))
         for name, due in (("early", MOMENT), ("first", MOMENT + 1), ("second", MOMENT + 3)):
@@ -155,7 +155,7 @@ class Queueing:
         assert store.owners(None) == [two]
         assert not store.hold(None, one)
 
-    def test_nobody_is_buried_who_has_renewed_his_lease(self, store: Store) -> None:
+    def test_a_lease_that_was_renewed_is_not_reclaimed(self, store: Store) -> None:
         task = add(store, a_task("t1"))
         owner = an_owner("one")
         store.hold(None, owner, is_new=True)
@@ -163,16 +163,18 @@ class Queueing:
         back = TaskMove(0, task._replace(epoch=1))
         with pytest.raises(Conflict):
             store.commit(
-                Batch(None, happened("bury", None), work=Work(moves=(back,), bury=(owner,)))
+                Batch(None, happened("reclaim", None), work=Work(moves=(back,), reclaim=(owner,)))
             )
         assert store.task(None, "t1") == task
         alive = owner._replace(until=2_000)
         assert store.owners(None) == [alive]
-        store.commit(Batch(None, happened("bury", None), work=Work(moves=(back,), bury=(alive,))))
+        store.commit(
+            Batch(None, happened("reclaim", None), work=Work(moves=(back,), reclaim=(alive,)))
+        )
         assert store.owners(None) == []
         assert not store.hold(None, alive)
 
-    def test_only_the_living_can_claim(self, store: Store) -> None:
+    def test_only_an_owner_with_a_lease_can_claim(self, store: Store) -> None:
         task = add(store, a_task("t1"))
         owner = an_owner("one")
         claim = Work(moves=(TaskMove(0, task._replace(epoch=1)),), alive=(owner.id,))

@@ -1,4 +1,4 @@
-"""Nobody sees what is somebody else's, whatever it is called."""
+"""A user never sees what another user has stored, also under the same name or id."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from hardsave.stores.base import Batch, ObjectsGone, Query, Store
 from hardsave.testing.batches import Line, a_note, an_entry, an_object, but, some_objects, trace
 
 # None is a user of its own, and not the one of that name, nor the first, nor all of them.
-EVERYBODY = (None, "None", "0", "ada", "Ada", "ada\u0301", "null", "🙂")
+USERS = (None, "None", "0", "ada", "Ada", "ada\u0301", "null", "🙂")
 
 
 class Users:
@@ -15,7 +15,7 @@ class Users:
 
     def test_users_share_names_and_ids_and_nothing_else(self, store: Store) -> None:
         saved: dict[str | None, CheckpointRecord] = {}
-        for user in EVERYBODY:
+        for user in USERS:
             line = Line(store, user=user)
             batch = line.next(status=f"of {user!r}")
             event = batch.event._replace(id=b"the same one")  # twelve bytes
@@ -24,7 +24,7 @@ class Users:
             assert isinstance(event, CheckpointRecord)
             line.commit(but(batch, event=event, move=move))
             saved[user] = line.saved[0]
-        for user in EVERYBODY:
+        for user in USERS:
             assert store.checkpoint(user, b"the same one") == saved[user]
             assert store.checkpoints(user, Query("main", limit=99)) == [saved[user]]
             assert store.checkpoints_between(user, bytes(12), b"\xff" * 12, 99) == [saved[user]]
@@ -33,7 +33,7 @@ class Users:
     def test_timelines_are_seen_by_their_user_only(self, store: Store) -> None:
         Line(store, "ours", user="ada").save()
         Line(store, "mine").save()
-        for user in EVERYBODY:
+        for user in USERS:
             names = [row.name for row in store.timelines(user, None, 99)]
             assert names == {"ada": ["ours"], None: ["mine"]}.get(user, [])
             assert (store.timeline(user, "ours") is not None) is (user == "ada")
@@ -43,7 +43,7 @@ class Users:
         line = Line(store, user="ada")
         line.save(name="plan")
         record = line.save()
-        for user in EVERYBODY:
+        for user in USERS:
             seen = user == "ada"
             assert (store.checkpoint(user, record.id) == record) is seen
             assert bool(store.checkpoints_between(user, record.id, record.id, 9)) is seen
@@ -52,22 +52,22 @@ class Users:
             assert bool(store.checkpoints(user, Query("main", limit=9, seq=2))) is seen
 
     def test_the_log_is_seen_by_its_user_only(self, store: Store) -> None:
-        for user in EVERYBODY:
+        for user in USERS:
             store.commit(a_note(f"of {user!r}", user=user))
-        for user in EVERYBODY:
+        for user in USERS:
             assert [entry.data.decode() for entry in store.log(user, 0, 99)] == [f"of {user!r}"]
 
     def test_objects_are_seen_by_their_user_only(self, store: Store) -> None:
         (address,) = objects = an_object("a secret")
         store.commit(Batch("ada", an_entry("kept"), objects=objects))
-        for user in EVERYBODY:
+        for user in USERS:
             assert (address in store.read(user, [address])) is (user == "ada")
             assert store.missing(user, [address]) == (set() if user == "ada" else {address})
 
-    def test_whether_somebody_else_has_an_object_cannot_be_found_out(self, store: Store) -> None:
+    def test_whether_another_user_has_an_object_cannot_be_found_out(self, store: Store) -> None:
         objects = an_object("a secret")
         store.commit(Batch("ada", an_entry("kept"), objects=objects))
-        for user in EVERYBODY:
+        for user in USERS:
             if user == "ada":
                 continue
             with pytest.raises(ObjectsGone):
@@ -75,9 +75,9 @@ class Users:
 
     def test_the_same_object_is_stored_for_each_user(self, store: Store) -> None:
         objects = some_objects("common", 3)
-        for user in EVERYBODY:
+        for user in USERS:
             store.commit(Batch(user, an_entry("kept"), objects=objects))
-        for user in EVERYBODY:
+        for user in USERS:
             found = store.read(user, list(objects))
             assert {address: found[address] for address in objects} == objects
             assert store.stats(user).objects == 3
@@ -102,7 +102,7 @@ class Users:
         for number in range(3):
             ada.commit(ada.next(objects=some_objects(f"turn {number}", 2)))
         Line(store).save()
-        found = {user: store.stats(user) for user in EVERYBODY}
+        found = {user: store.stats(user) for user in USERS}
         counts = {user: (s.timelines, s.checkpoints, s.objects) for user, s in found.items()}
         assert counts.pop("ada") == (1, 3, 6)
         assert counts.pop(None) == (1, 1, 1)
@@ -112,8 +112,8 @@ class Users:
         owners = {user for user, stats in found.items() if stats.own_bytes > 0}
         assert owners == {None, "ada"}
 
-    def test_looking_on_behalf_of_a_stranger_writes_nothing(self, store: Store) -> None:
+    def test_looking_on_behalf_of_an_unknown_user_writes_nothing(self, store: Store) -> None:
         Line(store).save()
         before = trace(store)
-        assert trace(store, "stranger") == ([], [], [], (0, 0, 0))
+        assert trace(store, "unknown") == ([], [], [], (0, 0, 0))
         assert trace(store) == before

@@ -114,7 +114,7 @@ class Worker:
 
 
 def a_claim(store: Store, task: str, who: str) -> Batch:
-    """A batch that claims a task at epoch 0, the same whichever process makes it."""
+    """A batch that claims a task at epoch 0, the same in every process."""
     standing = store.task(None, task)
     assert standing is not None
     become = standing._replace(epoch=1, state="in_progress", owner=an_id(who))

@@ -262,10 +262,10 @@ class Working:
             assert len(store.journal(user, "t1", 1)) == 1
             assert [e.data for e in store.entries(user, None)] == [repr(user).encode()]
             assert [each.session for each in store.owners(user)] == [mine]
-        assert store.tasks("stranger", TaskQuery(9)) == []
-        assert store.due("stranger", MOMENT, 9) == []
-        assert store.owners("stranger") == []
-        store.let_go("stranger", an_id("one"))
+        assert store.tasks("unknown", TaskQuery(9)) == []
+        assert store.due("unknown", MOMENT, 9) == []
+        assert store.owners("unknown") == []
+        store.let_go("unknown", an_id("one"))
         assert len(store.owners(None)) == 1
 
     def test_the_log_knows_nothing_of_the_ledger(self, store: Store) -> None:

@@ -102,7 +102,7 @@ class Writing:
         for batch, number in zip(batches, numbers, strict=True):
             _repeats(store, batch, number)
 
-    def test_an_id_that_comes_twice_is_recognised_wherever_the_timeline_stands(
+    def test_an_id_that_comes_twice_is_recognised_after_the_timeline_has_moved(
         self, store: Store
     ) -> None:
         line, other = Line(store), Line(store, "other", writer="other")
@@ -171,7 +171,7 @@ class Writing:
 
     # What a move expects
 
-    def test_a_timeline_expected_elsewhere_is_a_conflict(self, store: Store) -> None:
+    def test_a_timeline_with_another_head_or_number_is_a_conflict(self, store: Store) -> None:
         line, late = Line(store), Line(store, writer="late")
         old, new = line.save(), line.save()
         right = TimelineRecord("main", new.id, 2, MOMENT, None)

@@ -1,4 +1,4 @@
-"""Calls in threads that nobody has to wait for: one that hangs fails its test and no other."""
+"""Calls in threads that need not be joined: one that hangs fails its test and no other."""
 
 import threading
 from collections.abc import Callable

@@ -58,7 +58,7 @@ def copy(store: SqliteStore) -> Copied:
 
 
 def timelines(path: Path) -> set[str]:
-    """As somebody finds them who opens the store, looks and closes it."""
+    """As a process finds them that opens the store, looks and closes it."""
     with contextlib.closing(SqliteStore(path)) as store:
         return {found.name for found in store.timelines(None, None, 9)}
 
@@ -303,7 +303,7 @@ def test_a_backup_that_is_of_no_use_is_built_anew(
     )
 
 
-def test_a_backup_that_is_replaced_while_somebody_looks_is_not_there(
+def test_a_backup_that_is_replaced_while_it_is_looked_at_is_not_there(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Line(store).save()
@@ -377,7 +377,7 @@ def test_a_backup_ahead_of_its_store_is_not_overwritten(store: SqliteStore) -> N
     assert "ahead" in store.verify()[0]
 
 
-def test_a_backup_gives_room_back_when_its_store_does(
+def test_a_backup_shrinks_when_its_store_does(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_feed, "ENOUGH_FREE", 20)
@@ -618,7 +618,7 @@ def is_elected(store: SqliteStore) -> bool:
     return store._copier._is_elected
 
 
-def test_whoever_holds_a_lock_that_was_removed_feeds_no_more(path: Path) -> None:
+def test_a_copier_whose_lock_was_removed_feeds_no_more(path: Path) -> None:
     """There may be another by now: two would be in each other's way."""
     first, second = SqliteStore(path), SqliteStore(path)
     copiers = [each._copier for each in (first, second) if each._copier is not None]
@@ -738,11 +738,11 @@ def test_a_file_that_was_put_in_its_place_is_not_copied(
 
 
 @pytest.mark.parametrize("has_backup", [False, True])
-def test_a_file_that_is_put_in_its_place_while_somebody_looks_is_not_touched(
+def test_a_file_that_is_put_in_its_place_while_it_is_looked_at_is_not_touched(
     path: Path, monkeypatch: pytest.MonkeyPatch, has_backup: bool
 ) -> None:
-    """Whoever closes a file moves its WAL into it: here ours, into another's file."""
-    monkeypatch.setattr(copier, "PASS_SECONDS", 60.0)  # nobody looks but us
+    """A connection that closes a file moves its WAL into it: here ours, into another's file."""
+    monkeypatch.setattr(copier, "PASS_SECONDS", 60.0)  # no thread looks but this one
     store = SqliteStore(path)
     assert store._copier is not None
     Line(store).save()
@@ -771,7 +771,7 @@ def test_a_file_that_is_put_in_its_place_while_somebody_looks_is_not_touched(
 
 
 def test_a_backup_that_is_locked_for_a_moment_is_waited_for(store: SqliteStore) -> None:
-    """As by whoever closes it last, or recovers its WAL."""
+    """As by the process that closes it last, or recovers its WAL."""
     Line(store).save()
     assert store._copier is not None
     store._copier.turn()
@@ -795,7 +795,7 @@ def test_a_backup_that_is_locked_for_a_moment_is_waited_for(store: SqliteStore) 
     assert child.end() == 0
 
 
-def test_nobody_opens_a_backup_as_a_store(path: Path) -> None:
+def test_a_backup_cannot_be_opened_as_a_store(path: Path) -> None:
     store = SqliteStore(path)
     Line(store).save()
     store.close()
@@ -845,7 +845,7 @@ def test_a_backup_that_misses_changes_when_the_wal_is_moved_is_built_by_the_next
 def test_a_reader_that_stays_costs_no_commit_a_turn_of_its_own(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What he reads cannot be moved, however often that is tried."""
+    """What a reader reads cannot be moved, however often that is tried."""
     monkeypatch.setattr(copier, "WAL_BYTES", 100_000)
     monkeypatch.setattr(merge.Merger, "saw", lambda *_: None)
     store = SqliteStore(path)
@@ -862,7 +862,7 @@ def test_a_reader_that_stays_costs_no_commit_a_turn_of_its_own(
         return pause()
 
     monkeypatch.setattr(store._writer, "pause", counted)
-    monkeypatch.setattr(ours._wake, "wait", lambda _: ours._stop.wait(60))  # nobody but us
+    monkeypatch.setattr(ours._wake, "wait", lambda _: ours._stop.wait(60))  # only this one
     monkeypatch.setattr(ours._wake, "set", ours.turn)
     with contextlib.closing(store._connect()) as reader:
         reader.execute("BEGIN")
@@ -878,10 +878,10 @@ def test_a_reader_that_stays_costs_no_commit_a_turn_of_its_own(
     store.close()
 
 
-def test_a_wal_is_emptied_for_its_room_once_somebody_elses_backup_has_it(
+def test_a_wal_is_emptied_once_the_backup_that_another_process_feeds_has_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed here, and by nobody else
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed only here
     monkeypatch.setattr(copier, "PASS_SECONDS", 0.1)
     elected, store = SqliteStore(path), SqliteStore(path)
     assert elected._copier is not None
@@ -897,7 +897,7 @@ def test_a_wal_is_emptied_for_its_room_once_somebody_elses_backup_has_it(
     elected.close()
 
 
-def test_nobody_waits_for_a_backup_whose_feeder_is_stuck(
+def test_a_save_does_not_wait_for_a_backup_whose_feeder_is_stuck(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one that was stopped by a signal: only who wants the room of the WAL finds that out."""

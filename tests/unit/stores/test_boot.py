@@ -48,7 +48,9 @@ def no_file_to_be_had() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("asked", [boot.boot_id, processes.host])
-def test_whoever_has_too_many_files_open_is_not_on_another_machine_ever_after(asked: Any) -> None:
+def test_a_process_with_too_many_files_open_is_not_on_another_machine_ever_after(
+    asked: Any,
+) -> None:
     """It would be taken for dead by others, and take them for dead."""
     before = asked()
     asked.cache_clear()

@@ -15,14 +15,14 @@ def test_what_was_put_is_found_by_its_hash() -> None:
     assert cache.get(1, []) == {}
 
 
-def test_nobody_is_given_what_is_kept_for_another_user() -> None:
+def test_a_user_is_not_given_what_is_kept_for_another() -> None:
     cache = ObjectCache(100)
     one = some("one")
     cache.put(1, one)
     assert cache.get(2, list(one)) == {}
 
 
-def test_what_is_asked_for_stays_and_the_rest_makes_room() -> None:
+def test_what_is_asked_for_stays_and_the_rest_is_evicted() -> None:
     cache = ObjectCache(100)
     wanted, forgotten = some("wanted"), some("forgotten")
     cache.put(1, wanted | forgotten)

@@ -139,7 +139,7 @@ def test_a_reader_in_an_older_transaction_finds_what_is_gone(
     assert other.missing(None, objects) == set(objects)
 
 
-def test_a_round_relies_on_nothing_that_it_removes(store: SqliteStore) -> None:
+def test_a_transaction_relies_on_nothing_that_it_removes(store: SqliteStore) -> None:
     objects = stray(store, "stray")
     Line(store, "first").save()
     plan = planned(store)
@@ -225,7 +225,7 @@ def test_a_pin_ends_the_work(store: SqliteStore) -> None:
     assert store.stats(None).objects == 4
 
 
-def test_pins_of_the_dead_are_forgotten(store: SqliteStore) -> None:
+def test_pins_of_processes_that_have_ended_are_forgotten(store: SqliteStore) -> None:
     store.put(None, an_object("ahead"), pin=PIN, seconds=0)
     store.collect(refs_of)
     assert rows(store, "SELECT * FROM pins") == []
@@ -271,12 +271,12 @@ def held_by_another(store: SqliteStore) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_whether_a_holder_is_dead() -> None:
+def test_whether_the_process_that_holds_a_pin_has_ended() -> None:
     began = {7: 100, 9: processes.UNKNOWN}
     here, elsewhere = b"numbered", b"another."
     pin = b"p" * 12
     for held, is_dead in (
-        (pin, False),  # by an older version, which names nobody
+        (pin, False),  # by an older version, which names no process
         (pin + pins._HOLDER.pack(here, 7, 100), False),
         (pin + pins._HOLDER.pack(here, 7, 99), True),  # another process has its number
         (pin + pins._HOLDER.pack(here, 8, 100), True),
@@ -410,7 +410,7 @@ def test_exactly_means_that_no_byte_is_left(path: Path) -> None:
     store.close()
 
 
-def test_whoever_collects_waits_for_no_backup_that_is_not_there(
+def test_a_collection_waits_for_no_backup_that_is_not_there(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Copier, "saw", lambda copier: None)

@@ -113,7 +113,7 @@ def state_of(store: SqliteStore) -> list[Any]:
         return found
 
 
-def test_an_object_that_somebody_stored_twice_is_indexed_once(store: SqliteStore) -> None:
+def test_an_object_that_was_stored_twice_is_indexed_once(store: SqliteStore) -> None:
     objects = some_objects("twice", 3)
     store.commit(Batch(None, an_entry("one"), objects=objects))
     store._merge_waiting(0)
@@ -138,7 +138,7 @@ def readable(store: SqliteStore, objects: dict[Hash, bytes]) -> bool:
 
 
 @pytest.mark.parametrize("way", ["save", "append"])
-def test_a_long_conversation_takes_hardly_more_room_than_its_messages(
+def test_a_long_conversation_takes_hardly_more_space_than_its_messages(
     tmp_path: Path, way: str
 ) -> None:
     path = tmp_path / "store.db"

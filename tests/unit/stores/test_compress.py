@@ -52,7 +52,7 @@ def test_without_compression_bytes_are_stored_as_they_are_also_by_housekeeping(
     assert loads(dense, "a")
 
 
-def test_old_and_new_are_read_from_one_store_whichever_came_first(tmp_path: Path) -> None:
+def test_old_and_new_are_read_from_one_store_in_either_order(tmp_path: Path) -> None:
     for first in (False, True):
         mixed = tmp_path / f"{first}.db"
         save(mixed, "a", compress=first)

@@ -66,7 +66,7 @@ def test_counts_of_other_users_are_their_own(store: SqliteStore) -> None:
     assert (mine.objects, hers.objects) == (1, 50)
     assert 0 < mine.own_bytes < hers.own_bytes
     assert mine.own_bytes + hers.own_bytes <= mine.disk_bytes
-    assert store.stats("nobody").objects == 0
+    assert store.stats("unknown").objects == 0
 
 
 @pytest.mark.parametrize(

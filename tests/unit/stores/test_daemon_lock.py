@@ -70,7 +70,7 @@ def test_who_was_killed_sits_nowhere(path: str) -> None:
         seat.close()
 
 
-def test_a_seat_that_was_removed_is_none(path: str) -> None:
+def test_a_lock_file_that_was_removed_is_no_lock(path: str) -> None:
     seat = DaemonLock.take(path, "/socket", is_evictable=True)
     assert seat is not None
     os.unlink(path)
@@ -83,14 +83,14 @@ def test_a_seat_that_was_removed_is_none(path: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '["x", "y", "z", true]', "[1, 0, 2, true]"])
-def test_what_makes_no_sense_is_nobody(path: str, text: str) -> None:
+def test_a_holder_that_cannot_be_parsed_is_none(path: str, text: str) -> None:
     Path(path).write_text(text)
     assert daemon_lock.holder(path) is None
     assert daemon_lock.of_store(str(Path(path).with_name("s.db"))) == {}
     daemon_lock.evict_from(path)
 
 
-def test_a_number_that_is_used_again_is_nobody_and_gets_no_signal(path: str) -> None:
+def test_a_process_number_that_is_used_again_is_no_holder_and_gets_no_signal(path: str) -> None:
     import json
 
     with subprocess.Popen(["sleep", "600"]) as other:

@@ -36,7 +36,7 @@ def a_leaf(label: str, number: int) -> bytes:
     return data + os.urandom(65536)
 
 
-def test_what_is_given_up_is_gone_and_its_room_is_free(store: SqliteStore) -> None:
+def test_what_is_given_up_is_gone_and_its_space_is_free(store: SqliteStore) -> None:
     kept = Line(store).save_tree(an_object("kept"))
     before = file_bytes(store.path)
     ahead = large("ahead", 8 * MIB)
@@ -85,7 +85,7 @@ def test_a_pin_that_is_given_back_leaves_what_was_put(store: SqliteStore) -> Non
     assert store.missing(None, ahead) == set()
 
 
-def test_room_is_set_aside_beside_a_store_that_is_worth_it(
+def test_space_is_reserved_beside_a_large_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, held = tmp_path / "store.db", tmp_path / "store.db-reserve"

@@ -77,12 +77,12 @@ def answer(future: Future[str | None]) -> str | None:
     return future.result(PATIENCE_SECONDS)
 
 
-def test_whoever_is_alone_runs_alone(rounds: Rounds) -> None:
+def test_a_caller_that_is_alone_runs_alone(rounds: Rounds) -> None:
     assert [rounds.group.submit(item) for item in "abc"] == ["A", "B", "C"]
     assert rounds.seen == [["a"], ["b"], ["c"]]
 
 
-def test_those_who_wait_run_in_one_round_in_order(rounds: Rounds) -> None:
+def test_callers_that_wait_run_in_one_group_in_order(rounds: Rounds) -> None:
     first, let_go = rounds.lead("first")
     others = rounds.queue("a", "b", "c", "d")
     let_go()
@@ -100,7 +100,7 @@ def test_an_error_is_raised_to_the_one_it_belongs_to(rounds: Rounds) -> None:
         answer(b)
 
 
-def test_when_a_round_fails_its_leader_is_told_and_the_others_do_not_know(rounds: Rounds) -> None:
+def test_when_a_group_fails_its_leader_is_told_and_the_others_do_not_know(rounds: Rounds) -> None:
     rounds.fail["b"] = OSError("disk")
     first, let_go = rounds.lead("first")
     a, b, c = rounds.queue("a", "b", "c")
@@ -112,7 +112,7 @@ def test_when_a_round_fails_its_leader_is_told_and_the_others_do_not_know(rounds
     assert rounds.group.submit("next") == "NEXT"
 
 
-def test_an_interrupted_leader_leaves_nobody_behind(rounds: Rounds) -> None:
+def test_an_interrupted_leader_leaves_no_caller_waiting(rounds: Rounds) -> None:
     rounds.fail["first"] = KeyboardInterrupt()
     first, let_go = rounds.lead("first")
     others = rounds.queue("a", "b")
@@ -134,7 +134,7 @@ def test_a_waiting_caller_that_is_interrupted_is_not_run(rounds: Rounds) -> None
     assert rounds.seen == [["first"], ["before", "behind"]]
 
 
-def test_a_caller_that_is_interrupted_in_anothers_round_leaves_when_that_is_over(
+def test_a_caller_that_is_interrupted_in_anothers_group_leaves_when_that_is_over(
     rounds: Rounds,
 ) -> None:
     """Then it is certain whether it was written."""
@@ -153,7 +153,7 @@ def test_a_caller_that_is_interrupted_in_anothers_round_leaves_when_that_is_over
         assert eventually(lambda: len(rounds.group._waiting) == 2)
         let_go()
         assert eventually(lambda: len(rounds.seen) == 2)
-        while not noticed.wait(0.05):  # whoever is told right before he waits does not notice
+        while not noticed.wait(0.05):  # a thread that is told right before it waits does not notice
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
     before = signal.signal(signal.SIGALRM, interrupt)
@@ -173,7 +173,7 @@ def test_a_caller_that_is_interrupted_in_anothers_round_leaves_when_that_is_over
 def test_a_caller_that_is_interrupted_as_it_is_woken_does_not_wait_to_be_woken_again(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the moment in which its leader wakes it and the one in which he crosses it out."""
+    """After its leader has woken it, and before the leader crosses it out."""
     wait, wake = Ticket.wait, Ticket.wake
 
     def interrupted(ticket: Ticket[str, str], seconds: float = -1) -> None:
@@ -218,7 +218,7 @@ def test_a_caller_interrupted_as_it_gets_the_lead_hands_it_on(
     assert "impatient" not in [item for some in rounds.seen for item in some]
 
 
-def test_a_leader_waits_a_moment_for_the_company_of_the_last_round(
+def test_a_leader_waits_a_moment_for_the_callers_of_the_last_group(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_module, "LINGER_SECONDS", PATIENCE_SECONDS)
@@ -231,7 +231,7 @@ def test_a_leader_waits_a_moment_for_the_company_of_the_last_round(
     assert sorted(rounds.seen[-1]) == ["e", "f", "g", "h"]
 
 
-def test_a_leader_does_not_wait_for_company_for_long(
+def test_a_leader_does_not_wait_for_other_callers_for_long(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, let_go = rounds.lead("first")
@@ -294,8 +294,8 @@ def test_no_wake_up_is_lost() -> None:
 def test_an_interrupt_at_the_start_of_any_function_leaves_the_group_usable(
     interrupt: type[BaseException],
 ) -> None:
-    """That is where Python calls handlers of signals, and these raise what they like: whoever
-    comes next must not wait for ever."""
+    """That is where Python calls handlers of signals, and these raise any error: the next
+    caller must not wait for ever."""
     outcomes = {call: _after_interrupt_at(call, interrupt) for call in range(1, 12)}
     assert set(outcomes.values()) <= {"fine", "not interrupted"}, outcomes
     assert outcomes[1] == "fine"
@@ -316,8 +316,8 @@ def _after_interrupt_at(call: int, interrupt: type[BaseException]) -> str:
     return outcome if done == ["NEXT"] else "hangs"
 
 
-def test_an_interrupt_at_the_start_of_any_function_leaves_nobody_waiting() -> None:
-    """Also not whoever is to lead next, and is not woken yet."""
+def test_an_interrupt_at_the_start_of_any_function_leaves_no_caller_waiting() -> None:
+    """Also not the caller that is to lead next, and is not woken yet."""
     outcomes: list[object] = []
     for call in range(1, 16):
         rounds = Rounds()
@@ -345,7 +345,7 @@ def test_an_interrupt_at_the_start_of_any_function_leaves_nobody_waiting() -> No
     assert len(outcomes) > 8
 
 
-def test_whoever_is_interrupted_to_submit_once_more_is_told_that_this_cannot_be() -> None:
+def test_a_submit_inside_of_an_interrupted_submit_is_misuse() -> None:
     """As a signal handler that saves, in the middle of a save."""
     group: GroupCommit[str, str]
     refused: list[Misuse] = []
@@ -363,7 +363,7 @@ def test_whoever_is_interrupted_to_submit_once_more_is_told_that_this_cannot_be(
 
 
 class Interrupting:
-    """The group's mutex. Whoever has just taken it, or is about to let it go, is interrupted."""
+    """The group's mutex. Interrupts a thread that has just taken it, or is about to release it."""
 
     def __init__(self, interrupt: Callable[[], None]) -> None:
         self._lock = threading.RLock()
@@ -379,7 +379,7 @@ class Interrupting:
 
 
 def test_also_while_it_holds_what_others_wait_for(rounds: Rounds) -> None:
-    """Whoever leads by then would need the mutex before it could answer."""
+    """The caller that leads by then would need the mutex before it could answer."""
     answers: list[object] = []
 
     def interrupt() -> None:

@@ -84,7 +84,7 @@ def test_objects_that_collide_are_kept_apart_after_a_merge(store: SqliteStore) -
     assert store.missing(None, [ONE, TWO, NEAR]) == {NEAR}
 
 
-def test_users_whom_nobody_asks_about_are_forgotten_and_nothing_goes_wrong(
+def test_users_that_are_not_asked_about_leave_the_cache_and_nothing_goes_wrong(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(object_index, "MAX_IN_ALL", 20)

@@ -1,4 +1,4 @@
-"""Rows come back by their own pages, whatever has become of those that lead to them."""
+"""Rows come back by their own pages, even if the pages that lead to them are damaged or gone."""
 
 import os
 import random
@@ -129,10 +129,10 @@ def test_users_are_not_taken_for_what_looks_like_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_the_pages_are_nothing_else_is_raised(
+def test_from_damaged_pages_of_any_kind_nothing_else_is_raised(
     original: Path, tmp_path: Path, seed: int
 ) -> None:
-    """Beneath valid checksums, too: those of a WAL are somebody else's word."""
+    """Under valid checksums, too: those of a WAL are computed by the program that wrote it."""
     dice = random.Random(seed)
     path = tmp_path / "store.db"
     data = bytearray(original.read_bytes())

@@ -132,7 +132,7 @@ def test_a_holder_that_dies_gives_the_lock_back(path: str, holder: Child) -> Non
     assert holder.end() == -signal.SIGKILL
 
 
-def test_whoever_stopped_waiting_does_not_keep_the_lock(path: str, holder: Child) -> None:
+def test_a_caller_that_stopped_waiting_does_not_keep_the_lock(path: str, holder: Child) -> None:
     impatient = [FileLock(path) for _ in range(5)]
     for lock in impatient:
         with pytest.raises(Unavailable):
@@ -232,11 +232,11 @@ def test_where_no_thread_can_be_had_a_lock_is_waited_for_all_the_same(
 
 
 class interrupted_after:
-    """A block that somebody presses Ctrl-C in, and again if nothing happens.
+    """A block in which the user presses Ctrl-C, and again if nothing happens.
 
     Python drops an interrupt that strikes inside a finalizer. So few of them run here, and
     one that was dropped is followed by another. So is one that comes, on a slow machine, before
-    the block has begun or after it has ended: nobody would take back what was set up here.
+    the block has begun or after it has ended: what was set up here would not be undone.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -107,7 +107,7 @@ def test_what_is_told_about_a_process(library: Library) -> None:
     assert System(library).process(4711) == Process(4711, 42, os.geteuid(), began)
 
 
-def test_who_is_gone_or_waits_to_be_buried_is_none(library: Library) -> None:
+def test_a_process_that_is_gone_or_a_zombie_is_none(library: Library) -> None:
     library.told[4711] = told(4711, status=5)
     assert System(library).process(4711) is None
     assert System(library).process(4712) is None
@@ -203,7 +203,7 @@ def test_which_boot_it_is(here: Library) -> None:
     assert boot.boot_id.__wrapped__() == boot.UNKNOWN_BOOT
 
 
-def test_a_machine_is_known_whatever_network_it_is_in(here: Library) -> None:
+def test_a_machine_is_known_in_every_network(here: Library) -> None:
     assert processes.host.__wrapped__() == bytes(range(16)).hex()
     here.host = None
     assert processes.host.__wrapped__() == os.uname().nodename

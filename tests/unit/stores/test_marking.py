@@ -37,7 +37,7 @@ class World(NamedTuple):
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Objects that refer to others in their own pack, whatever the order, or in older ones."""
+    """Objects that refer to others in their own pack, in any order, or in older ones."""
     counts = draw(st.lists(st.integers(1, 6), min_size=1, max_size=8))
     packs: list[Pack] = []
     first = 0
@@ -100,7 +100,7 @@ def test_nothing_that_stays_lacks_what_it_refers_to(world: World, exact: bool) -
 
 @settings(max_examples=40)
 @given(worlds(), st.booleans())
-def test_whatever_a_sweep_stops_at_nothing_lacks_what_it_refers_to(
+def test_a_sweep_that_stops_anywhere_leaves_nothing_that_lacks_what_it_refers_to(
     world: World, exact: bool
 ) -> None:
     gone, _ = judged(world, exact=exact)
@@ -139,7 +139,7 @@ def test_a_pack_in_which_little_could_go_is_left_as_it_is() -> None:
     assert Reachability([name(0)], refs, exact=False).visit(much) == {name(1)}
 
 
-def test_a_pack_is_not_left_if_that_would_keep_something_elsewhere() -> None:
+def test_a_pack_is_not_left_if_that_would_keep_something_in_another() -> None:
     little = {name(8): data([], 100), name(9): data([5], 0)}
     assert Reachability([name(8)], refs, exact=False).visit(little) == {name(9)}
     assert Reachability([name(8), name(5)], refs, exact=False).visit(little) == set()

@@ -40,7 +40,7 @@ def _interrupted_at_line(line: int) -> AbstractContextManager[None]:
 
 def _portrait(store: MemoryStore) -> object:
     """All that it holds, in its order."""
-    store.stats(None)  # whoever comes next finishes what was decided
+    store.stats(None)  # the next call finishes what was decided
     found = []
     for tenant in store._tenants.values():
         own = {**vars(tenant), "ledger": vars(tenant.ledger)}

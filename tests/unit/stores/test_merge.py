@@ -1,4 +1,4 @@
-"""Small packs become larger ones, and nobody notices."""
+"""Small packs become larger ones, and no reader or writer notices."""
 
 import gc
 import logging
@@ -224,7 +224,7 @@ def test_what_comes_after_many_is_gathered_once_there_is_a_pause(
     assert is_complete(store, stored)
 
 
-def test_whoever_closes_does_not_wait_for_a_quiet_moment(
+def test_a_close_does_not_wait_for_a_quiet_moment(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merge, "time", NeverQuiet)
@@ -232,7 +232,7 @@ def test_whoever_closes_does_not_wait_for_a_quiet_moment(
     store.close()  # or it would never end
 
 
-def test_whoever_only_reads_leaves_a_few_packs_alone(path: Path) -> None:
+def test_a_store_that_is_only_read_leaves_a_few_packs_alone(path: Path) -> None:
     store = SqliteStore(path)
     stored = saved(store, FEW_PACKS - 1, "turn")
     store.close()
@@ -340,7 +340,7 @@ def test_a_merge_uses_up_no_number(store: SqliteStore) -> None:
     assert numbers == list(range(1, 101))
 
 
-def test_a_merge_that_fails_is_reported_and_stops_nobody(
+def test_a_merge_that_fails_is_reported_and_stops_no_save(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> int:
@@ -450,7 +450,7 @@ def ours() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("hardsave-")}
 
 
-def test_a_ctrl_c_that_comes_with_the_start_of_the_thread_keeps_nobody_from_closing(
+def test_a_ctrl_c_that_comes_with_the_start_of_the_thread_does_not_hinder_closing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore(path)

@@ -40,7 +40,7 @@ def test_what_is_packed_densely_comes_back_by_kind_and_in_order(some: dict[Hash,
     assert list(packs.unpack(made.directory, made.body, made.size).items()) == by_kind
 
 
-def test_addresses_that_are_in_the_directory_take_no_room_in_a_dense_body() -> None:
+def test_addresses_that_are_in_the_directory_take_no_space_in_a_dense_body() -> None:
     leaves = {digest(bytes([n])): bytes([n]) for n in range(200)}
     some = {**leaves, digest(b"parent"): b"".join(leaves)}
     dense, usual = packs.pack_densely(some.items()), one_pack(some)

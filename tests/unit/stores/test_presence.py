@@ -21,7 +21,7 @@ def test_the_kernel_says_who_holds_a_lock(inode: int, pid: int | None) -> None:
     assert pid_of_holder(LOCKS, inode) == pid
 
 
-def test_a_system_that_does_not_say_names_nobody() -> None:
+def test_a_system_that_does_not_say_names_no_process() -> None:
     assert pid_of_holder("", 42) is None
 
 
@@ -59,7 +59,7 @@ def test_the_holder_is_named(tmp_path: Path) -> None:
     presence.close()
 
 
-def test_whoever_asks_whether_he_is_alone_stays_one_of_them(tmp_path: Path) -> None:
+def test_a_process_that_asks_whether_it_is_alone_stays_present(tmp_path: Path) -> None:
     one, two, third = (Presence(str(tmp_path / "store.db-open")) for _ in range(3))
     one.share()
     assert one.is_alone()

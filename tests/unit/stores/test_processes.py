@@ -22,7 +22,7 @@ def test_this_process_is_there_and_began_once() -> None:
 
 
 @asking
-def test_a_process_that_was_killed_is_gone_before_anybody_waits_for_it() -> None:
+def test_a_process_that_was_killed_is_gone_before_its_parent_waits_for_it() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         assert processes.started(child.pid) is not None
@@ -69,7 +69,7 @@ def test_what_can_be_seen_of_a_process() -> None:
 
 
 @linux_only
-def test_who_cannot_look_takes_nobody_for_dead() -> None:
+def test_a_process_that_cannot_look_takes_no_other_for_ended() -> None:
     """Not even at the limit of open files, where not even /proc can be read."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -185,7 +185,7 @@ def test_nothing_to_repair_is_said(tmp_path: Path) -> None:
         hardsave.repair("memory://")
 
 
-def test_a_store_that_somebody_has_open_is_not_repaired(path: Path) -> None:
+def test_a_store_that_another_process_has_open_is_not_repaired(path: Path) -> None:
     with hardsave.open(url(path)), pytest.raises(Unavailable, match="has it open"):
         hardsave.repair(url(path))
 

@@ -68,7 +68,7 @@ class Meanwhile(threading.Thread):
     def run(self) -> None:
         try:
             self._work()
-        except Exception as error:  # noqa: BLE001 # whatever it is, the test looks at it
+        except Exception as error:  # noqa: BLE001 # of any kind: the test looks at it
             self.error = error
 
 
@@ -112,7 +112,7 @@ def test_another_program_that_holds_the_file_is_not_waited_for(
     vault.timeline("a").save({"n": 1})
 
 
-def test_nobody_waits_for_one_that_has_ended(tmp_path: Path) -> None:
+def test_a_writer_does_not_wait_for_a_rewrite_that_has_ended(tmp_path: Path) -> None:
     path = str(tmp_path / "store.db")
     assert not rewrite_lock.is_under_way(path)
     with rewrite_lock.announced(path):
@@ -187,8 +187,8 @@ def _park_its_thread(vault: hardsave.Vault, ours: Copier, monkeypatch: pytest.Mo
     ours._wake.clear()
 
 
-def test_whoever_writes_anew_is_the_one_who_moves_the_wal(long: Copier, tmp_path: Path) -> None:
-    """Nobody else is in the way when he wants to empty it."""
+def test_the_process_that_rewrites_a_file_moves_its_wal(long: Copier, tmp_path: Path) -> None:
+    """No other process is in the way when it wants to empty the WAL."""
     before = long._unmoved()
     with rewrite_lock.announced(str(tmp_path / "store.db")):
         long.turn()
@@ -197,7 +197,7 @@ def test_whoever_writes_anew_is_the_one_who_moves_the_wal(long: Copier, tmp_path
     assert long._unmoved() == 0
 
 
-def test_a_wal_that_cannot_be_moved_because_somebody_holds_the_lock_waits(
+def test_a_wal_that_cannot_be_moved_because_another_process_holds_the_lock_waits(
     long: Copier, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The backup has everything: that is not what went wrong."""

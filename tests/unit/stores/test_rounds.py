@@ -88,7 +88,7 @@ def test_commits_that_wait_together_share_a_transaction(store: SqliteStore) -> N
     assert store.verify() == []
 
 
-def test_a_conflict_in_a_round_is_its_own(store: SqliteStore) -> None:
+def test_a_conflict_in_a_group_is_its_batchs_own(store: SqliteStore) -> None:
     good, bad, other = Line(store, "good"), Line(store, "bad"), Line(store, "other")
     bad.save()
     bad.standing = None
@@ -106,7 +106,7 @@ def test_a_conflict_in_a_round_is_its_own(store: SqliteStore) -> None:
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_a_value_that_cannot_be_stored_is_nobody_elses_error(
+def test_a_value_that_cannot_be_stored_fails_no_other_callers_batch(
     store: SqliteStore, leads: bool
 ) -> None:
     batch = Line(store, "bad").next()
@@ -143,7 +143,7 @@ def test_those_who_have_waited_for_the_lock_together_give_up_together(
     Line(store).save()
 
 
-def test_one_object_stored_by_several_in_a_round_is_stored_once(store: SqliteStore) -> None:
+def test_one_object_stored_by_several_in_a_group_is_stored_once(store: SqliteStore) -> None:
     shared = some_objects("shared", 3)
     together = Together(store)
     together.commit(*(Batch(None, an_entry(f"{n}"), objects=shared) for n in range(3)))
@@ -169,7 +169,7 @@ def test_an_object_of_a_refused_batch_is_stored_by_the_next_one(store: SqliteSto
     assert store.verify() == []
 
 
-def test_when_a_round_fails_its_leader_is_told_and_the_others_repeat(store: SqliteStore) -> None:
+def test_when_a_group_fails_its_leader_is_told_and_the_others_repeat(store: SqliteStore) -> None:
     together = Together(store)
     together.failing = 1
     lines = [Line(store, f"line {n}") for n in range(3)]
@@ -180,7 +180,7 @@ def test_when_a_round_fails_its_leader_is_told_and_the_others_repeat(store: Sqli
     assert store.verify() == []
 
 
-def test_objects_of_a_round_that_failed_are_not_there_to_rely_on(store: SqliteStore) -> None:
+def test_objects_of_a_group_that_failed_are_not_there_to_rely_on(store: SqliteStore) -> None:
     store.missing(None, [b"?" * 20])  # so that what is stored is kept in mind from now on
     together = Together(store)
     together.failing = 10
@@ -201,7 +201,7 @@ def test_objects_of_a_round_that_failed_are_not_there_to_rely_on(store: SqliteSt
             store.commit(Batch(None, an_entry(f"relies on {objects}"), requires=list(objects)))
 
 
-def test_after_a_round_that_failed_what_is_stored_can_be_relied_on(store: SqliteStore) -> None:
+def test_after_a_group_that_failed_what_is_stored_can_be_relied_on(store: SqliteStore) -> None:
     store.missing(None, [b"?" * 20])  # so that what is stored is kept in mind from now on
     together = Together(store)
     together.failing = 10
@@ -216,7 +216,7 @@ def test_after_a_round_that_failed_what_is_stored_can_be_relied_on(store: Sqlite
     assert store.verify() == []
 
 
-def test_a_closing_store_waits_for_a_round_under_way(tmp_path: Path) -> None:
+def test_a_closing_store_waits_for_a_group_under_way(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "closing.db")
     held = FileLock(store.path + "-lock")
     held.acquire(60)

@@ -112,7 +112,7 @@ def test_what_was_taken_back_is_made_again(store: SqliteStore) -> None:
 
 
 @pytest.mark.parametrize("after", [a_note("good"), a_note_that_fails()])
-def test_what_was_taken_back_in_a_round_is_made_by_the_next(
+def test_what_a_failed_transaction_took_back_is_made_by_the_next(
     store: SqliteStore, after: Batch
 ) -> None:
     done = store._writer._transact([Write(a_note_that_fails(), []), Write(after, [])])

@@ -433,7 +433,7 @@ def test_without_a_list_of_mounts_any_place_will_do(
     SqliteStore(tmp_path / "store.db").close()
 
 
-def test_an_error_that_somebody_keeps_does_not_keep_the_wal_from_being_emptied(
+def test_an_error_that_a_caller_keeps_does_not_keep_the_wal_from_being_emptied(
     store: SqliteStore, path: Path
 ) -> None:
     line = Line(store)
@@ -442,7 +442,7 @@ def test_an_error_that_somebody_keeps_does_not_keep_the_wal_from_being_emptied(
     def fail() -> None:
         with store._reading_at_once() as reader:
             reader.execute("SELECT count(*) FROM checkpoints").fetchall()
-            raise Corrupt("somebody has met something")
+            raise Corrupt("a read has met damage")
 
     with pytest.raises(Corrupt) as kept:
         fail()

@@ -98,7 +98,7 @@ def test_processes_write_at_the_same_time_and_lose_nothing(path: Path) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nobody waits for long."""
+    """No process waits for long."""
     with monkeypatch.context() as patched:
         for place in (writer, connection_gate, prepare):
             patched.setattr(place, "BUSY_SECONDS", 0.2)
@@ -176,7 +176,7 @@ print(len(saved) + len(refused) > 0)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "memory"])
-def test_a_signal_handler_that_saves_hangs_nobody(path: Path, kind: str) -> None:
+def test_a_signal_handler_that_saves_hangs_no_thread(path: Path, kind: str) -> None:
     url = "memory://" if kind == "memory" else f"sqlite:///{path}"
     assert fresh(INTERRUPTED, url) == "True\n"
 
@@ -362,7 +362,7 @@ def test_closing_a_busy_store_takes_a_moment_and_loses_nothing(path: Path) -> No
 
 
 def test_forking_a_busy_process_takes_a_moment_and_loses_nothing(path: Path) -> None:
-    """However busy its threads are: nobody who saves all the time holds up a fork."""
+    """However busy its threads are: a thread that saves all the time does not hold up a fork."""
     store = SqliteStore(path)
     busy = Busy(store)
     took = []

@@ -1,4 +1,4 @@
-"""What was acknowledged is there, or somebody says that it is not."""
+"""What was acknowledged is there, or an error says that it is not."""
 
 import contextlib
 import logging
@@ -34,7 +34,7 @@ from tests.unit.stores.processes import Child, eventually
 
 @pytest.fixture(autouse=True)
 def unmerged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody merges packs, and so reads or writes, in the moment in which a file is cut."""
+    """No thread merges packs, and so reads or writes, in the moment in which a file is cut."""
     monkeypatch.setattr(Merger, "_count", lambda *_: None)
 
 
@@ -223,7 +223,7 @@ def test_any_other_loss_is_corrupt(
         SqliteStore(path)
 
 
-def test_a_mark_that_cannot_be_written_is_reported_and_stops_nobody(
+def test_a_mark_that_cannot_be_written_is_reported_and_stops_no_save(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = SqliteStore(path)
@@ -351,13 +351,13 @@ def cut_wal(path: Path, share: float) -> None:
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 0.99])
-@pytest.mark.parametrize("saves", [3, 30])  # few are still in the memory of whoever wrote them
+@pytest.mark.parametrize("saves", [3, 30])  # few are still in the writer's memory
 @pytest.mark.parametrize("who", ["the writer", "another"])
 def test_a_wal_that_is_cut_under_an_open_store_is_noticed_before_anything_is_lost(
     tmp_path: Path, share: float, saves: int, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite would write behind the gap, and copy zeros over the main file in the end."""
-    monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed here, and by nobody else
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed only here
     path = tmp_path / "store.db"
     store = SqliteStore(path)
     line = Line(store)
@@ -400,7 +400,7 @@ def ids_of(line: Line) -> list[bytes]:
 
 
 def quiet(store: SqliteStore) -> Copier:
-    """Its copier, which is called here, and by nobody else."""
+    """Its copier, which is called only here."""
     assert store._copier is not None
     return store._copier
 
@@ -450,7 +450,7 @@ def test_a_store_that_was_cut_is_noticed_although_its_wal_goes_on_behind_the_cut
         assert vault.store.verify().faults == ()
 
 
-def test_room_that_another_gave_back_is_no_reason_to_stop(tmp_path: Path) -> None:
+def test_a_file_that_another_process_has_vacuumed_is_no_reason_to_stop(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with hardsave.open(f"sqlite:///{path}") as vault, hardsave.open(f"sqlite:///{path}") as other:
         vault.timeline("large").save({"data": os.urandom(1 << 20)})
@@ -464,7 +464,7 @@ def test_room_that_another_gave_back_is_no_reason_to_stop(tmp_path: Path) -> Non
         assert vault.store.verify().faults == ()
 
 
-def test_room_that_is_given_back_piece_by_piece_is_no_reason_to_stop(
+def test_a_vacuum_piece_by_piece_is_no_reason_to_stop(
     worn: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore(worn)
@@ -474,7 +474,7 @@ def test_room_that_is_given_back_piece_by_piece_is_no_reason_to_stop(
 
     def check(file_identity: FileIdentity) -> None:
         if pieces and pieces.pop():
-            file_identity._bytes += 1  # somebody has made it shorter since
+            file_identity._bytes += 1  # another process has made it shorter since
         look(file_identity)
 
     monkeypatch.setattr(FileIdentity, "check", check)
@@ -486,7 +486,7 @@ def test_room_that_is_given_back_piece_by_piece_is_no_reason_to_stop(
 def test_a_store_that_is_overwritten_while_open_is_given_up_by_the_next_copy(
     worn: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes has in memory what he needs, and would not notice for long."""
+    """A writer has in memory what it needs, and would not notice for long."""
     monkeypatch.setattr(Copier, "saw", lambda copier: None)
     store = SqliteStore(worn)
     line = Line(store, "more")
@@ -495,7 +495,7 @@ def test_a_store_that_is_overwritten_while_open_is_given_up_by_the_next_copy(
     saved = ids(store)
     file = os.open(worn, os.O_RDWR)  # to close it would take SQLite's locks away
     os.pwrite(file, os.urandom(worn.stat().st_size), 0)
-    with contextlib.suppress(Corrupt):  # what he has not in memory, he may need by now
+    with contextlib.suppress(Corrupt):  # it may need by now what it has not in memory
         store.commit(line.next())
     quiet(store).turn()
     for _ in range(2):
@@ -632,7 +632,7 @@ def test_what_was_acknowledged_before_a_file_was_taken_away_is_copied_afterwards
 def test_the_index_of_a_wal_removed_under_an_open_store_costs_no_acknowledged_save(
     worn: Path, is_first_to_close: bool
 ) -> None:
-    """Whoever opens the store then makes another, and they would overwrite each other's commits."""
+    """A process that opens the store then makes another: they overwrite each other's commits."""
     other = Child(lambda child: save_as_told(child, worn))  # before anything is open here
     mine = SqliteStore(worn)
     line = Line(mine, "mine")
@@ -647,7 +647,7 @@ def test_the_index_of_a_wal_removed_under_an_open_store_costs_no_acknowledged_sa
                 mine.commit(line.next())
         if is_first_to_close:
             mine.close()
-    finally:  # nobody waits for a child that is not told to end
+    finally:  # a child that is not told to end would never be waited for
         other.go()
         assert other.end() == 0
     mine.close()
@@ -715,7 +715,7 @@ def test_a_wal_that_is_cut_while_a_commit_returns_is_found_out_by_the_next(
 
 @pytest.fixture
 def moving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
-    """A store whose WAL is long with few frames, and that nobody else writes to."""
+    """A store whose WAL is long with few frames, and that no other process writes to."""
     monkeypatch.setattr(Copier, "saw", lambda copier: None)
     monkeypatch.setattr(Merger, "saw", lambda *_: None)
     store = SqliteStore(tmp_path / "store.db")
@@ -724,7 +724,7 @@ def moving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteSt
     store.close()
 
 
-def test_a_long_wal_is_moved_into_the_file_by_whoever_commits(moving: SqliteStore) -> None:
+def test_a_long_wal_is_moved_into_the_file_by_a_commit(moving: SqliteStore) -> None:
     line = Line(moving)
     frames = []
     for _ in range(60):
@@ -747,7 +747,7 @@ def test_a_file_is_known_to_be_as_long_as_it_has_become(moving: SqliteStore) -> 
     assert len(sizes) > 2
 
 
-def test_a_wal_that_somebody_reads_grows_on_and_begins_anew_afterwards(
+def test_a_wal_that_is_being_read_grows_on_and_begins_anew_afterwards(
     moving: SqliteStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     line = Line(moving)
@@ -756,7 +756,7 @@ def test_a_wal_that_somebody_reads_grows_on_and_begins_anew_afterwards(
         reader.execute("SELECT * FROM checkpoints").fetchall()
         for _ in range(20):
             line.save()
-        assert moving._writer._file_identity.frames > 60  # nobody may begin it anew meanwhile
+        assert moving._writer._file_identity.frames > 60  # no writer may begin it anew meanwhile
     for _ in range(2):
         line.save()
     assert moving._writer._file_identity.frames < 30

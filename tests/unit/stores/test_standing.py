@@ -1,4 +1,4 @@
-"""What a process knows of a file is asked again only after somebody else has written to it."""
+"""What a process knows of a file is read again only after another connection has written to it."""
 
 from collections.abc import Iterator
 from pathlib import Path

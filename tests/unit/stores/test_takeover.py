@@ -139,7 +139,7 @@ def test_a_flipped_bit_is_healed_or_does_no_harm(path: Path, seed: int) -> None:
     flip(path, dice.randrange(path.stat().st_size * 8))
     read_everything(path)
     with hardsave.open(url(path)) as vault:
-        if not vault.store.verify().ok:  # a page that nobody has met yet
+        if not vault.store.verify().ok:  # a page that no read has met yet
             vault.store.repair()
     assert_intact(path)
 
@@ -215,7 +215,7 @@ def test_what_only_the_wal_of_a_lost_file_holds_comes_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A young store, all of which is still in its WAL."""
-    monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed here, and by nobody else
+    monkeypatch.setattr(Copier, "saw", lambda copier: None)  # it is fed only here
     store = SqliteStore(tmp_path / "store.db")
     line = Line(store)
     saved = [line.save().id for _ in range(5)]
@@ -249,7 +249,7 @@ def test_what_a_wal_holds_comes_back_without_the_pages_that_lead_there(
 def test_what_is_not_known_to_be_lost_is_not_said_to_be_there(
     half: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The saves after the last copy are on nobody's record any more."""
+    """No file has the saves after the last copy any more."""
     overwrite(half)
     overwrite(beside(half, "-wal"))
     beside(half, "-mark").unlink()
@@ -307,7 +307,7 @@ def test_without_a_backup_damage_stays_damage(path: Path) -> None:
     assert set_aside(path) == []
 
 
-def test_nobody_is_sent_to_a_backup_that_is_not_there(path: Path) -> None:
+def test_no_error_points_to_a_backup_that_is_not_there(path: Path) -> None:
     beside(path, "-backup").unlink()
     spoil_all_but_the_header(path)
     with pytest.raises(Corrupt, match=r"is damaged \([^;]*\)\. It has no backup: close it"):
@@ -410,11 +410,11 @@ def test_another_store_in_its_place_is_left_alone(path: Path) -> None:
         assert [line.name for line in vault.timelines()] == ["other"]
 
 
-# Somebody has it open
+# Another process has it open
 
 
-def test_nobody_takes_over_what_another_process_has_open(path: Path) -> None:
-    """Whoever holds it loses no save that was acknowledged."""
+def test_a_store_that_another_process_has_open_is_not_taken_over(path: Path) -> None:
+    """The process that has it open loses no save that was acknowledged."""
 
     def work(child: Child) -> None:
         store = SqliteStore(path, backup=False)
@@ -680,7 +680,7 @@ def test_an_operation_that_only_the_wal_has_stays_done(
 
 
 @pytest.mark.parametrize("what", ["gc", "compact"])
-def test_what_was_saved_right_before_room_was_made_comes_back(path: Path, what: str) -> None:
+def test_what_was_saved_right_before_a_vacuum_comes_back(path: Path, what: str) -> None:
     _operate(path, what)
     path.unlink()
     assert_intact(path, SAVES + LATER)

@@ -1,6 +1,6 @@
 """Which boot of the machine this is, and the time that it was awake since then.
 
-A store of one host measures leases and pins by it, and not by the clock, which people set and which
+A store of one host measures leases and pins by it, and not by the clock, which users set and which
 jumps.
 """
 
@@ -20,8 +20,8 @@ _AWAKE = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)  # macOS has it
 
 @cache
 def boot_id() -> bytes:
-    """Which boot of the machine this is. `Unavailable` if that cannot be read just now: whoever
-    took one boot for another would take the living for dead."""
+    """Which boot of the machine this is. `Unavailable` if that cannot be read just now: a process
+    that took one boot for another would take running processes for ended ones."""
     text = _of_macos() if _SYSTEM == "darwin" else _of_linux()
     # Without one, every mark seems to be from this boot: the strict reading.
     return blake3(text).digest(8) if text else UNKNOWN_BOOT

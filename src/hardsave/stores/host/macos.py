@@ -1,6 +1,6 @@
 """What macOS tells about processes, the machine and its boot, by calls of its C library.
 
-There is no /proc. But nobody must be taken for dead because a structure was misread: it is
+There is no /proc. But no process must be taken for ended because a structure was misread: it is
 believed only where it has told the truth about this process itself.
 """
 
@@ -52,7 +52,7 @@ class System:
         self._library = library
 
     def process(self, pid: int) -> Process | None:
-        """None if there is none, or it waits to be buried. `OSError` if that is not told."""
+        """None if there is none, or it is a zombie. `OSError` if that is not told."""
         if not 0 < pid < _MOST_PIDS:
             return None
         data = ctypes.create_string_buffer(_LAYOUT.size)
@@ -68,13 +68,13 @@ class System:
 
     def pids(self) -> list[int]:
         """Of all processes."""
-        room = self._library.proc_listallpids(None, ctypes.c_int(0)) + 64  # some begin meanwhile
-        numbers = (ctypes.c_int * max(room, 0))()
+        length = self._library.proc_listallpids(None, ctypes.c_int(0)) + 64  # some begin meanwhile
+        numbers = (ctypes.c_int * max(length, 0))()
         count = self._library.proc_listallpids(numbers, ctypes.c_int(ctypes.sizeof(numbers)))
         return sorted(number for number in numbers[: max(count, 0)] if number > 0)
 
     def arguments(self, pid: int) -> Arguments | None:
-        """None if it is gone, or somebody else's."""
+        """None if it is gone, or belongs to another user."""
         if not 0 < pid < _MOST_PIDS:
             return None
         name = (ctypes.c_int * 3)(*_ARGUMENTS, pid)

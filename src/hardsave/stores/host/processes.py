@@ -25,7 +25,7 @@ UNKNOWN = 0
 
 
 class Process(NamedTuple):
-    """One process, as it was when somebody looked."""
+    """One process, as it was when it was looked at."""
 
     pid: int
     began: int  # as the kernel counts: a number that is used again is known by it
@@ -38,11 +38,11 @@ class Process(NamedTuple):
 @cache
 def host() -> str:
     """What tells this machine from others: its id, or at least its name."""
-    known = (read_if_there(_MACHINE) or b"").strip().decode(errors="replace")
-    if not known and _SYSTEM == "darwin":
-        known = _macos().host() or "" if can_ask() else ""
-    if known:
-        return known
+    machine = (read_if_there(_MACHINE) or b"").strip().decode(errors="replace")
+    if not machine and _SYSTEM == "darwin":
+        machine = _macos().host() or "" if can_ask() else ""
+    if machine:
+        return machine
     import socket  # which takes a while, and most machines have an id
 
     return socket.gethostname()
@@ -84,9 +84,9 @@ def can_ask() -> bool:
 def started(pid: int) -> int | None:
     """When a process of this number began, as the kernel counts; None if there is none.
 
-    `UNKNOWN` if it is there and cannot be looked at: it may be another user's, and whoever has
-    too many files open can read nothing. Nobody must be taken for dead for that. One that was
-    killed and is waited for by nobody yet is gone: it runs nothing any more.
+    `UNKNOWN` if it is there and cannot be looked at: it may be another user's, and a caller that
+    has too many files open can read nothing. A process must not be taken for ended for that. One
+    that was killed and that its parent has not waited for yet is gone: it runs nothing any more.
     """
     try:
         return _asked(pid) if _SYSTEM == "darwin" else _started(_facts(pid))
@@ -95,7 +95,7 @@ def started(pid: int) -> int | None:
 
 
 def look(pid: int) -> Process | None:
-    """What can be seen of a process; None if it is gone, or nobody may look."""
+    """What can be seen of a process; None if it is gone, or this process may not look at it."""
     try:
         return _seen_by_macos(pid) if _SYSTEM == "darwin" else _seen_in_proc(pid)
     except OSError:
@@ -112,10 +112,10 @@ def pids() -> list[int]:
         return []
 
 
-def unburied(name: str) -> list[int]:
-    """Processes of this name that have ended, and that nobody has waited for: only their parent
-    can, which is process 1 of a container that may do nothing of the kind. Those of containers
-    inside of this one, or of the machine's, can be seen, too, and say nothing about ours."""
+def zombies(name: str) -> list[int]:
+    """Processes of this name that have ended, and that their parent has not waited for: it is
+    process 1 of a container, which may never wait for any. Those of containers inside of this one,
+    or of the machine's, can be seen, too, and say nothing about ours."""
     found, ours = [], space()
     for pid in pids() if _SYSTEM == "linux" else ():
         with contextlib.suppress(OSError):  # it is gone by now
@@ -126,9 +126,9 @@ def unburied(name: str) -> list[int]:
     return found
 
 
-def is_unburied(pid: int, began: int) -> bool:
-    """Whether the process of this number that began then has ended, and nobody has waited for it.
-    Elsewhere than on Linux nobody is found."""
+def is_zombie(pid: int, began: int) -> bool:
+    """Whether the process of this number that began then has ended, and its parent has not waited
+    for it. Only on Linux is any found."""
     try:
         facts = _facts(pid)
     except OSError:  # it is gone
@@ -148,7 +148,7 @@ def environment(pid: int) -> list[bytes]:
 
 
 def directory(pid: int) -> str | None:
-    """Where a process stands; None if it is gone, or that cannot be told, as on macOS."""
+    """A process's working directory; None if it is gone, or that cannot be told, as on macOS."""
     try:
         return os.readlink(f"{_PROC}/{pid}/cwd")
     except OSError:
@@ -197,7 +197,7 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def is_there(pid: int) -> bool:
-    """Whether there is any process of this number, be it that it only waits to be buried."""
+    """Whether there is any process of this number, a zombie included."""
     try:
         os.kill(pid, 0)
     except PermissionError:

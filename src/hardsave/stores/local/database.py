@@ -22,7 +22,7 @@ _loading = threading.Lock()
 
 
 def load_checksums() -> None:
-    """Make the checksum VFS known to SQLite, once per process, and change no default."""
+    """Register the checksum VFS with SQLite, once per process, and change no default."""
     with _loading:
         names = apsw.vfs_names()
         if CHECKSUM_VFS in names:
@@ -90,7 +90,7 @@ def translated(error: apsw.Error, path: str) -> HardsaveError:
 
 
 def _is_full(path: str) -> bool:
-    """Whether there is no room for the index of a WAL: SQLite calls that an I/O error."""
+    """Whether the disk is too full for the index of a WAL: SQLite calls that an I/O error."""
     try:
         return free_bytes(path) < _INDEX_BYTES
     except OSError:  # no file, or none that can be looked at

@@ -2,8 +2,8 @@
 
 SQLite waits for its own lock by polling, which starves; a blocking flock is served in
 turn. It has no time-out of its own, and a process that was stopped (SIGSTOP) while it held
-the lock would hang everybody, so a contended wait happens in a thread that the caller
-stops listening to when its time is up.
+the lock would hang every other process, so a contended wait happens in a thread that the caller
+abandons when its time is up.
 """
 
 import errno
@@ -26,7 +26,7 @@ class FileLock:
 
     release: Callable[[], object]
     """Give the lock back. No function in Python: where one begins, handlers of signals are called,
-    and Ctrl-C would leave the lock with somebody who may not write again for hours."""
+    and Ctrl-C would leave the lock with a process that may not write again for hours."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -66,8 +66,8 @@ class FileLock:
         return file
 
     def _wait(self, file: int, timeout_seconds: float) -> None:
-        # The thread has a description of its own: if nobody waits for it any more, it takes
-        # the lock, closes the file, and so gives it back.
+        # The thread has a description of its own: if its caller does not wait for it any more, it
+        # takes the lock, closes the file, and so gives it back.
         self._file = None
         waiter = _Waiter(file)
         try:
@@ -98,7 +98,7 @@ def is_at(path: str, file: int) -> bool:
 
 
 def _nothing() -> None:
-    """To be called by whoever holds no lock."""
+    """The `release` of a lock that is not held."""
 
 
 def _opened(path: str) -> int:
@@ -148,12 +148,12 @@ class _Waiter(threading.Thread):
         return self._locked.wait(timeout_seconds) or not self._abandon()
 
     def give_up(self) -> None:
-        """For somebody who was interrupted, whether the lock was taken or not."""
+        """For a caller that was interrupted, whether the lock was taken or not."""
         if not self._abandon():
             os.close(self._descriptor)
 
     def _abandon(self) -> bool:
-        """Stop listening; False if the lock had been taken in the meantime."""
+        """Stop waiting; False if the lock had been taken in the meantime."""
         with self._handover:
             if self._locked.is_set():
                 return False

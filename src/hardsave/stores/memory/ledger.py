@@ -3,8 +3,8 @@
 from hardsave.errors import Conflict, LeaseLost
 from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
 from hardsave.stores.ledger import (
-    BURIED,
     OVERTAKEN,
+    RECLAIMED,
     Fence,
     TaskMove,
     TaskQuery,
@@ -46,8 +46,8 @@ class MemoryLedger:
                 raise Conflict(f"task {become.name!r} exists already, or one with its key")
         for id in work.alive:
             if id not in self.owners:
-                raise LeaseLost(BURIED)
-        for owner in work.bury:
+                raise LeaseLost(RECLAIMED)
+        for owner in work.reclaim:
             standing = self.owners.get(owner.id)
             if standing is not None and standing.until != owner.until:
                 raise Conflict(f"session {owner.session!r} is alive: it has renewed its lease")
@@ -65,7 +65,7 @@ class MemoryLedger:
         for entry in work.entries:
             number += 1
             self.add(entry._replace(number=number))
-        for owner in work.bury:
+        for owner in work.reclaim:
             self.owners.pop(owner.id, None)
         for name in work.forget:
             task = self._tasks.get(name)
@@ -101,7 +101,7 @@ class MemoryLedger:
             self._hold_up(task.name)
 
     def _waiting(self, task: TaskRecord) -> TaskRecord:
-        """A pending task as it stands, given what it has to wait for."""
+        """A pending task as it is now, given what it has to wait for."""
         if task.state != "pending" or not task.after:
             return task
         unmet = first_unmet(task.after, self._is_completed)

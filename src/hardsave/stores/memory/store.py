@@ -87,7 +87,7 @@ class MemoryStore:
                 self._finish(decided)
 
     def _finish(self, decided: "_Decided") -> int:
-        """Do what was decided. A signal may end this anywhere: the next to come does all of it
+        """Do what was decided. A signal may end this anywhere: the next call does all of it
         again, which leads to the same."""
         number = decided.tenant.apply(decided.batch, decided.number)
         decided.tenant.number = number
@@ -369,7 +369,7 @@ class MemoryStore:
         with self._lock:
             return self._tenant(user).ledger.journal(task, generation)
 
-    # Objects ahead of their batch, and those that nobody needs
+    # Objects ahead of their batch, and those that no checkpoint needs
 
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float

@@ -12,9 +12,9 @@ from hardsave.errors import Conflict, LeaseLost, NotFound
 from hardsave.objects.records import EntryRecord, Id, OwnerRecord, TaskRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.ledger import (
-    BURIED,
     NO_WORK,
     OVERTAKEN,
+    RECLAIMED,
     Fence,
     Latest,
     TaskMove,
@@ -195,9 +195,9 @@ def apply(connection: apsw.Connection, user: int, work: Work) -> int | None:
         _check_latest(connection, user, work.latest)
     for id in work.alive:
         if _one(connection, "SELECT 1 FROM owners WHERE user = ? AND id = ?", (user, id)) is None:
-            raise LeaseLost(BURIED)
-    for owner in work.bury:
-        _bury(connection, user, owner)
+            raise LeaseLost(RECLAIMED)
+    for owner in work.reclaim:
+        _reclaim(connection, user, owner)
     for move in work.moves:
         _move(connection, user, move)
     number: int | None = None
@@ -238,7 +238,7 @@ def _check_latest(connection: apsw.Connection, user: int, latest: Latest) -> Non
         raise Conflict(OVERTAKEN.format(latest.kind))
 
 
-def _bury(connection: apsw.Connection, user: int, owner: OwnerRecord) -> None:
+def _reclaim(connection: apsw.Connection, user: int, owner: OwnerRecord) -> None:
     sql = "DELETE FROM owners WHERE user = ? AND id = ? RETURNING until"
     until = _one(connection, sql, (user, owner.id))
     if until is not None and until != owner.until:
