@@ -497,9 +497,12 @@ class SqliteStore(Queries):
 
     def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
         try:
-            return self._asked(_rows, user, (sql, values))
+            with _Reading(self) as connection:  # as `_asked` does, by the shortest way
+                return _rows(connection, self._user(user, connection), (sql, values))
         except UnicodeEncodeError:
             return []  # no stored text has lone surrogates
+        except Corrupt as error:
+            return self._asked_again(error, _rows, user, (sql, values))
 
     def _asked(
         self, question: Callable[[apsw.Connection, int, _G], _T], user: str | None, given: _G
@@ -509,9 +512,18 @@ class SqliteStore(Queries):
             with _Reading(self) as connection:
                 return question(connection, self._user(user, connection), given)
         except Corrupt as error:
-            if not may_be_passing(error):
-                raise
-            log(__name__).warning("%s was read again, because: %s", self.path, error)
+            return self._asked_again(error, question, user, given)
+
+    def _asked_again(
+        self,
+        error: Corrupt,
+        question: Callable[[apsw.Connection, int, _G], _T],
+        user: str | None,
+        given: _G,
+    ) -> _T:
+        if not may_be_passing(error):
+            raise error
+        log(__name__).warning("%s was read again, because: %s", self.path, error)
         with _Reading(self) as connection:
             return question(connection, self._user(user, connection), given)
 
