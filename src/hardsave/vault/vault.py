@@ -25,10 +25,10 @@ from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
 from hardsave.vault.arguments import Redact, check_asked, check_cap, redaction_of, several
-from hardsave.vault.checkpoint import Checkpoint, Ref, record_of
+from hardsave.vault.checkpoint import Checkpoint, Ref, named, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
-from hardsave.vault.line import Timeline
+from hardsave.vault.line import Timeline, stepped
 from hardsave.vault.objects import Objects
 from hardsave.vault.own_moves import OwnMoves
 from hardsave.vault.places import Places
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hardsave.vault.follow import Following
     from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.projects import Moves
+    from hardsave.vault.request_key import Request
     from hardsave.vault.search import Hits
     from hardsave.vault.search_index import SearchIndex
     from hardsave.vault.session_list import Session
@@ -349,17 +350,25 @@ class Vault:
     def undo(self, *, key: str | None = None) -> "Operation":
         """Take back the latest operation of this user, on any timeline. A `key` names a request
         that may be made twice: see `Timeline.rewind`."""
-        from hardsave.vault import request_key, undo  # most programs only save and load
+        from hardsave.vault import undo  # most programs only save and load
 
-        id = request_key.id_of(self._context, key)
-        return self._told("undone", undo.undo(self._context, None, id))
+        return self._stepped("undo", undo.undo, "undone", key)
 
     def redo(self, *, key: str | None = None) -> "Operation":
         """Do again what the latest undo took back, if no operation came after it."""
-        from hardsave.vault import request_key, undo
+        from hardsave.vault import undo
 
-        id = request_key.id_of(self._context, key)
-        return self._told("redone", undo.redo(self._context, None, id))
+        return self._stepped("redo", undo.redo, "redone", key)
+
+    def _stepped(
+        self,
+        kind: str,
+        step: "Callable[[Context, str | None, Request], Operation]",
+        event: EventName,
+        key: str | None,
+    ) -> "Operation":
+        done, is_new = stepped(self._context, None, kind, step, key)
+        return self._told(event, done) if is_new else done
 
     def operations(
         self, timeline: str | None = None, *, limit: int = 50, after: str | None = None
@@ -376,11 +385,16 @@ class Vault:
         For the `key` see `Timeline.rewind`."""
         from hardsave.vault import request_key, rewind
 
-        id = request_key.id_of(self._context, key)
-        record = rewind.deleted_by(self._context, id) or self._context.find(ref)
-        rewind.delete_one(self._context, record, id)
-        checkpoint = self._context.checkpoint(record)
-        return self._told("deleted", checkpoint)
+        context = self._context
+        request = request_key.request(context, key, "delete one", named(ref))
+        record, is_new = request_key.once(
+            context,
+            request,
+            lambda: rewind.delete_one(context, context.find(ref), request),
+            lambda entry: rewind.deleted_before(context, entry),
+        )
+        checkpoint = context.checkpoint(record)
+        return self._told("deleted", checkpoint) if is_new else checkpoint
 
     def _told(self, event: EventName, done: Done) -> Done:
         """Tell the handlers of an event what was done."""
