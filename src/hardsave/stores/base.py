@@ -114,8 +114,8 @@ class Changes(NamedTuple):
 
 NO_CHANGES = Changes()
 _NO_OBJECTS: Mapping[Hash, bytes] = MappingProxyType({})
-_NO_LABELS: Mapping[Id, Labels] = MappingProxyType({})
-_NO_NOTES: Mapping[Id, Sequence[Note]] = MappingProxyType({})
+NO_LABELS: Mapping[Id, Labels] = MappingProxyType({})
+NO_NOTES: Mapping[Id, Sequence[Note]] = MappingProxyType({})
 
 
 class Batch(NamedTuple):
@@ -135,15 +135,15 @@ class Batch(NamedTuple):
     requires: Collection[Hash] = ()
     changes: Changes = NO_CHANGES
     work: Work = NO_WORK
-    labels: Mapping[Id, Labels] = _NO_LABELS
-    notes: Mapping[Id, Sequence[Note]] = _NO_NOTES
+    labels: Mapping[Id, Labels] = NO_LABELS
+    notes: Mapping[Id, Sequence[Note]] = NO_NOTES
     workspaces: Sequence[WorkspaceMove] = ()  # in order, each on what those before it have made
 
 
 def of_ledger(user: str | None, event: EntryRecord, work: Work) -> Batch:
     """A batch of tasks alone."""
     nothing = (None, _NO_OBJECTS, (), NO_CHANGES)
-    return filled(Batch, (user, event, *nothing, work, _NO_LABELS, _NO_NOTES, ()))
+    return filled(Batch, (user, event, *nothing, work, NO_LABELS, NO_NOTES, ()))
 
 
 class Query(NamedTuple):

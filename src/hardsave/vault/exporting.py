@@ -13,6 +13,7 @@ from hardsave.logs import log
 from hardsave.objects import envelope
 from hardsave.objects.frames import Counts, FrameWriter, Section, Totals
 from hardsave.objects.hashing import Hash
+from hardsave.objects.records import Id
 from hardsave.progress import Total, meter
 from hardsave.timeline.refs import to_text
 from hardsave.vault import addresses, archive, selection
@@ -43,22 +44,40 @@ def write(
             frames.add(Section.OBJECTS, data)
             done.add(1, len(data))
         for line in chosen.timelines():
-            frames.add(Section.TIMELINES, archive.from_timeline(line))
-        for data in _history(context, chosen.past()):
-            frames.add(Section.HISTORY, data)
+            frames.add(Section.TIMELINES, _readable(archive.from_timeline(line), line.name))
+        for id, data in _history(context, chosen.past()):
+            frames.add(Section.HISTORY, _readable(data, id))
         return counts, frames.finish()
 
 
-def _history(context: Context, pieces: Iterable[Piece]) -> Iterator[bytes]:
+def _readable(data: bytes, of: str | Id) -> bytes:
+    """A record, read as an import will read it: one that is refused there would make a file of no
+    use, and would be noticed where the store may be gone."""
+    try:
+        if isinstance(of, str):
+            archive.to_timeline(data)
+        else:
+            archive.to_past(data)
+    except Corrupt as error:
+        what = f"timeline {of!r}" if isinstance(of, str) else f"checkpoint {to_text(of)}"
+        raise Corrupt(
+            f"an import would refuse the record of {what} ({error}), so nothing was exported; "
+            "run verify, or export the other timelines"
+        ) from error
+    return data
+
+
+def _history(context: Context, pieces: Iterable[Piece]) -> Iterator[tuple[Id, bytes]]:
     """The records of checkpoints and tombstones, with labels and notes of those that have any."""
     for some in _several(pieces):
-        ids = [piece.id for piece in some]
+        # A tombstone leads to nothing. What it stands for may be only deleted, and still have both.
+        ids = [piece.id for piece in some if piece.roots]
         labels = context.store.labels(context.user, ids)
         notes = context.store.notes(context.user, ids)
         for id, data, *_ in some:
             has_some = id in labels or id in notes
             beside = (labels.get(id, ()), notes.get(id, ()))
-            yield archive.with_attached(data, *beside) if has_some else data
+            yield id, archive.with_attached(data, *beside) if has_some else data
 
 
 def _several(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
@@ -146,7 +165,7 @@ class Walk:
 
     def _read_ahead(self, addresses: Collection[Hash]) -> None:
         if self._ahead_bytes > _AHEAD_BYTES:
-            self._ahead.clear()  # whatever is needed of it is read again
+            self._ahead.clear()  # what is needed of it is read again
             self._ahead_bytes = 0
         wanted = [address for address in addresses if address not in self._ahead]
         if len(wanted) < 2:

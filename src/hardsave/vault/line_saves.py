@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hardsave.errors import Misuse
-from hardsave.objects.records import CheckpointRecord, TimelineRecord
+from hardsave.objects.records import CheckpointRecord, TimelineRecord, filled
 from hardsave.tasks import current
 from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault.checkpoint import Checkpoint, Ref
@@ -186,9 +186,10 @@ class TimelineSaves:
         labels: Mapping[str, str] | None,
         notes: Mapping[str, Any] | None,
     ) -> SaveRequest:
-        if step is None and labels is None and notes is None and (title, parent) == ("", "@"):
-            return SaveRequest(what, form, state, expect)
-        from hardsave.vault import attached, save_request  # most saves say no more
+        if step is None and labels is None and notes is None and title == "" and parent == "@":
+            said = (what, form, state, expect, None, "", None, None)
+            return filled(SaveRequest, said)  # most saves say no more
+        from hardsave.vault import attached, save_request
 
         told = save_request.step(self._context, step), save_request.title(self._context, title)
         stands_on: Parent | None = None

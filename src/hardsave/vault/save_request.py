@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hardsave.defaults import MAX_METADATA_BYTES
 from hardsave.errors import Misuse
-from hardsave.objects.records import Id
+from hardsave.objects.records import Id, filled
 from hardsave.timeline import names
 from hardsave.timeline.step_summary import TITLE, StepSummary, beginning, line
 from hardsave.tuples import NamedTuple
@@ -107,7 +107,7 @@ def about(
         raise Misuse(f"metadata takes at most {MAX_METADATA_BYTES} bytes; use the state")
     made = context.new_id() if id is None else whole_id(id, "id is a whole id")
     said = (name, kind, status, description, encoded)
-    return About(made, context.clock(), *said, id is not None)
+    return filled(About, (made, context.clock(), *said, id is not None))
 
 
 def step(context: Context, given: StepSummary | None) -> StepSummary | None:

@@ -16,8 +16,17 @@ from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, filled
-from hardsave.stores.base import Batch, Move, ObjectsGone, conflict_message, position
-from hardsave.stores.ledger import Fence, Work
+from hardsave.stores.base import (
+    NO_CHANGES,
+    NO_LABELS,
+    NO_NOTES,
+    Batch,
+    Move,
+    ObjectsGone,
+    conflict_message,
+    position,
+)
+from hardsave.stores.ledger import NO_WORK, Fence, Work
 from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.tasks import current
 from hardsave.timeline.refs import to_text
@@ -212,15 +221,15 @@ class Saving:
             created_at, origin, title = base.created_at, base.origin, base.title or request.title
         place = (self._name, record.id, record.seq, created_at, origin, False, title)
         become = filled(TimelineRecord, place)
-        batch = Batch(self._context.user, record, Move(base, become), fresh, requires)
-        if where:
-            batch = batch._replace(workspaces=where)
+        move = filled(Move, (base, become))
+        rest = (NO_CHANGES, NO_WORK, NO_LABELS, NO_NOTES, where)
+        batch = filled(Batch, (self._context.user, record, move, fresh, requires, *rest))
         if request.attached is not None:
             labels, notes = request.attached
             batch = batch._replace(labels={record.id: labels}, notes={record.id: notes})
         if work is not None:
             batch = batch._replace(work=Work(fences=(Fence(work.task, work.epoch),)))
-        return SavePlan(batch, record, become, memory, told)
+        return filled(SavePlan, (batch, record, become, memory, told))
 
     def _attempt(self, plan: SavePlan) -> CheckpointRecord:
         """Commit a plan, and remember what it made."""
@@ -233,7 +242,7 @@ class Saving:
         self._summaries.saved(record.id, told)
         self.seen = become  # before the attempt is forgotten: Ctrl-C may strike in between
         self._attempted = None
-        return CheckpointRecord(number, *record[1:])
+        return filled(CheckpointRecord, (number, *record[1:]))
 
     def _work(self) -> current.Standing | None:
         """The attempt that this save belongs to."""

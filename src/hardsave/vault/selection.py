@@ -192,7 +192,8 @@ class Selection:
             number, is_hidden = None, False
             if isinstance(record, CheckpointRecord):
                 number, is_hidden = record.number, record.is_hidden
-                data = archive.from_past(Past(record, is_hidden))
+                path = record.workspace and self._places.shown(record.workspace).path
+                data = archive.from_past(Past(record, is_hidden, path))
                 listed.append((record.id, data, record.root, record.snapshot))
             place = (record.id, record.timeline, record.seq, record.parent)
             past.append((*place, number, is_hidden, whole[record.timeline], _LISTED))

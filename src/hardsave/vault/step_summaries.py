@@ -170,7 +170,7 @@ class Summaries:
         if not said and goes_on:
             called = before.tools if before.tools is not None else self._tools_of(grown_on)
             said = f"after {called}" if called else before.said
-        return News(count, new, said, prompt, tools)
+        return filled(News, (count, new, said, prompt, tools))
 
     def _tools_of(self, root: Hash | None) -> str:
         """The tools that the last message of a state calls, whose results are all that is new."""

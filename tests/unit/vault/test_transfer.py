@@ -20,7 +20,7 @@ from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing.batches import an_entry
 from hardsave.timeline.policy import Policy
-from hardsave.vault import exporting, importing, operations
+from hardsave.vault import archive, exporting, importing, operations
 from hardsave.vault.selection import Piece
 from hardsave.vault.transfer import Imported
 from hardsave.vault.vault import Vault
@@ -122,6 +122,50 @@ def test_labels_and_notes_are_exported_with_their_checkpoints(new: New, file: Pa
     again = file.with_name("again.hardsave")
     target.export_file(again)
     assert again.read_bytes() == file.read_bytes()
+
+
+def test_files_of_workspaces_are_exported_with_their_paths(
+    new: New, file: Path, tmp_path: Path
+) -> None:
+    source, target = new(), new()
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "a.txt").write_text(folder.name)
+        saved = source.timeline("main").save_files(folder)
+        assert not (saved._record.workspace or b"/").startswith(b"/"), "an id, no path"
+    assert carried(source, target, file).checkpoints == 2
+    assert everything(target) == everything(source)
+    for number, folder in enumerate(folders, start=1):
+        files = target.get(f"main:{number}").files
+        assert files is not None
+        assert (files.workspace, files.read("a.txt")) == (str(folder), folder.name.encode())
+    assert source.import_file(file).checkpoints == 0
+    source.timeline("main").delete()
+    assert source.import_file(file).hidden == 2
+
+
+@pytest.mark.parametrize("fault", ["timeline", "checkpoint"])
+def test_an_export_that_no_import_would_take_is_refused_and_leaves_no_file(
+    new: New, file: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    source = new()
+    fill(source, "main", 3)
+    if fault == "timeline":
+        whole = archive.from_timeline
+        monkeypatch.setattr(
+            archive, "from_timeline", lambda line: whole(line._replace(last_seq=-1))
+        )
+    else:
+        made = archive.from_past
+
+        def wrong(past: archive.Past) -> bytes:
+            return made(past._replace(record=past.record._replace(seq=-1)))
+
+        monkeypatch.setattr(archive, "from_past", wrong)
+    with pytest.raises(Corrupt, match=f"would refuse the record of {fault} .*nothing was exported"):
+        source.export_file(file)
+    assert not list(file.parent.glob("out.hardsave*"))
 
 
 def test_an_export_of_an_import_is_the_same_file(new: New, file: Path, tmp_path: Path) -> None:

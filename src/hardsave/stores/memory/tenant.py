@@ -16,6 +16,7 @@ from hardsave.objects.records import (
     TimelineRecord,
     Tombstone,
     WorkspaceRecord,
+    filled,
 )
 from hardsave.stores.base import (
     FILES_WITHIN,
@@ -70,7 +71,8 @@ class Tenant:
         number += len(batch.changes.tombstones) + 1
         self.change(batch.changes, number)
         self.note(batch.event, number)
-        self._attach(batch)
+        if batch.labels or batch.notes:
+            self._attach(batch)
         return number
 
     def _attach(self, batch: Batch) -> None:
@@ -99,15 +101,16 @@ class Tenant:
         standing = self.timelines.get(become.name)
         if expect is None or standing is None or expect.title != become.title:
             return become
-        return become._replace(title=standing.title)
+        is_known = standing.title == become.title
+        return become if is_known else become._replace(title=standing.title)
 
     def note(self, event: CheckpointRecord | LogRecord | EntryRecord, number: int) -> None:
-        if isinstance(event, LogRecord):
+        if isinstance(event, CheckpointRecord):
+            self.add(filled(CheckpointRecord, (number, *event[1:])))
+        elif isinstance(event, LogRecord):
             self.log[event.id] = event._replace(number=number)
-        elif isinstance(event, EntryRecord):
-            self.ledger.add(event._replace(number=number))
         else:
-            self.add(event._replace(number=number))
+            self.ledger.add(event._replace(number=number))
 
     def add(self, record: CheckpointRecord) -> None:
         self.checkpoints[record.id] = record
@@ -219,7 +222,8 @@ class Tenant:
         if changes.latest is not None and newest is not None and newest.number > changes.latest:
             raise Conflict("another operation has been logged meanwhile")
         self._check_moves(moves_of(batch), changes.drop)
-        self._check_workspaces(batch.workspaces)
+        if batch.workspaces:
+            self._check_workspaces(batch.workspaces)
         for id in changes.keeps:
             if id not in self.checkpoints:
                 raise CheckpointGone(f"checkpoint {id.hex()} was dropped meanwhile")
@@ -240,7 +244,7 @@ class Tenant:
                 raise Conflict(f"checkpoint {head!r} is the head of timeline {name!r} by now")
 
     def _check_workspaces(self, moves: Sequence[WorkspaceMove]) -> None:
-        found = dict(self.workspaces) if moves else {}
+        found = dict(self.workspaces)
         for move in moves:
             become = move.become
             there = (each for each in found.values() if each[1:3] == become[1:3])

@@ -55,6 +55,7 @@ from hardsave.stores.sqlite.write.transaction import PutNotes
 from hardsave.stores.sqlite.write.writer import Refusing, Writer
 
 _T = TypeVar("_T")
+_G = TypeVar("_G")
 
 
 class SqliteStore(Queries):
@@ -198,9 +199,7 @@ class SqliteStore(Queries):
             found = self._objects.kept(known, hashes)
             if len(found) == len(hashes):
                 return found
-        return self._asked(
-            lambda connection: self._objects.read(connection, self._user(user, connection), hashes)
-        )
+        return self._asked(self._objects.read, user, hashes)
 
     def _met(self, user: int, count: int) -> None:
         """Packs that were not known yet: whoever finds many of them waiting merges them."""
@@ -217,11 +216,7 @@ class SqliteStore(Queries):
             return {}
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
-        return self._asked(
-            lambda connection: self._objects.missing(
-                connection, self._user(user, connection), hashes
-            )
-        )
+        return self._asked(self._objects.missing, user, hashes)
 
     def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
         """A pack at a time, each in a transaction of its own: a long one would let the WAL grow.
@@ -502,25 +497,35 @@ class SqliteStore(Queries):
 
     def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
         try:
-            return self._asked(
-                lambda connection: connection.execute(
-                    sql, (self._user(user, connection), *values)
-                ).fetchall()
-            )
+            with _Reading(self) as connection:  # as `_asked` does, by the shortest way
+                return _rows(connection, self._user(user, connection), (sql, values))
         except UnicodeEncodeError:
             return []  # no stored text has lone surrogates
+        except Corrupt as error:
+            return self._asked_again(error, _rows, user, (sql, values))
 
-    def _asked(self, question: Callable[[apsw.Connection], _T]) -> _T:
+    def _asked(
+        self, question: Callable[[apsw.Connection, int, _G], _T], user: str | None, given: _G
+    ) -> _T:
         """The answer to a question; where the file seems malformed, to the same asked again."""
         try:
-            with self._reading() as connection:
-                return question(connection)
+            with _Reading(self) as connection:
+                return question(connection, self._user(user, connection), given)
         except Corrupt as error:
-            if not may_be_passing(error):
-                raise
-            log(__name__).warning("%s was read again, because: %s", self.path, error)
-        with self._reading() as connection:
-            return question(connection)
+            return self._asked_again(error, question, user, given)
+
+    def _asked_again(
+        self,
+        error: Corrupt,
+        question: Callable[[apsw.Connection, int, _G], _T],
+        user: str | None,
+        given: _G,
+    ) -> _T:
+        if not may_be_passing(error):
+            raise error
+        log(__name__).warning("%s was read again, because: %s", self.path, error)
+        with _Reading(self) as connection:
+            return question(connection, self._user(user, connection), given)
 
     def _user(self, name: str | None, connection: apsw.Connection | None = None) -> int:
         """A user's number; -1, which owns nothing, for one never seen."""
@@ -547,6 +552,13 @@ class SqliteStore(Queries):
 
     def after_fork_in_child(self) -> None:
         self._gate.renew()
+
+
+def _rows(
+    connection: apsw.Connection, user: int, given: tuple[str, tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    sql, values = given
+    return connection.execute(sql, (user, *values)).fetchall()
 
 
 class _Reading:

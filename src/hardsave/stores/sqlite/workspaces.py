@@ -34,9 +34,10 @@ def apply(connection: apsw.Connection, user: int, moves: Sequence[WorkspaceMove]
     is_written = False
     for move in moves:
         become = move.become
-        standing = _found(connection, BY_ID, (user, become.id))
-        if standing == become and move.expect == become.epoch:
+        row: Any = connection.execute(BY_ID, (user, become.id)).fetchone()
+        if row == become and move.expect == become.epoch:  # nearly always: no record is made of it
             continue
+        standing = None if row is None else WorkspaceRecord._make(row)
         there = _found(connection, AT, (user, become.host, become.path))
         check_workspace(move, standing, there)
         if standing is None:

@@ -132,7 +132,10 @@ class Transaction:
         """
         self._refresh()
         if len(self.items) == 1:
-            self.answers = [self._apply_the_only_one(self.items[0])]
+            try:
+                self.answers = [self._apply(self.items[0])]
+            except operations.Recognised as known:
+                self.answers = [self._recognised_late(known)]
             return
         self.answers = [0] * len(self.items)
         for at in sorted(range(len(self.items)), key=lambda at: callable(self.items[at])):
@@ -181,15 +184,12 @@ class Transaction:
         self._index.refresh(self._connection, user)
         self._standing.users.add(user)
 
-    def _apply_the_only_one(self, item: Item) -> int:
-        """The only one: it needs no savepoint. What a batch that is recognised late has written
-        goes with the transaction, and an empty one takes its place."""
-        try:
-            return self._apply(item)
-        except operations.Recognised as known:
-            self._connection.execute("ROLLBACK; BEGIN IMMEDIATE")
-            self._take_back({}, {}, 0, 0, self._known.has_indexes)
-            return known.number
+    def _recognised_late(self, known: operations.Recognised) -> int:
+        """The only item, which needs no savepoint: what it has written goes with the transaction,
+        and an empty one takes its place."""
+        self._connection.execute("ROLLBACK; BEGIN IMMEDIATE")
+        self._take_back({}, {}, 0, 0, self._known.has_indexes)
+        return known.number
 
     def _take_back(
         self,
