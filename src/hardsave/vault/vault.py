@@ -21,6 +21,7 @@ from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRec
 from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores.base import Store
 from hardsave.stores.host.identity import host_id
+from hardsave.stores.lent import lend
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
@@ -74,7 +75,6 @@ class Vault:
         check_cap(max_value_bytes)
         self._same = partial(  # for another user
             Vault,
-            store,
             types=types,
             max_value_bytes=max_value_bytes,
             clock=clock,
@@ -87,6 +87,7 @@ class Vault:
             moves=moves,
         )
         self._lender: Vault | None = None  # whose store this is; None: its own
+        self._release = store.close
         self._sharing: set[Vault] = set()  # open vaults of other users on this store
         self._directory = directory  # whose project's settings hold; None: of no project
         self._closing = threading.Event()
@@ -147,8 +148,9 @@ class Vault:
             raise Misuse("this vault is closed; open it again")
         users.check(self._context.store, user, create=create)
         lender = self._lender or self
-        made = self._same(user=user)
-        made._lender = lender
+        store, give_back = lend(lender._context.store)
+        made = self._same(store, user=user)
+        made._lender, made._release = lender, give_back
         with lender._opening:
             lender._sharing.add(made)
         return made
@@ -445,9 +447,8 @@ class Vault:
         with self._opening:
             sharing, self._sharing = self._sharing, set()
         with ExitStack() as steps:
-            if self._lender is None:
-                steps.callback(self._context.store.close)
-            else:
+            steps.callback(self._release)
+            if self._lender is not None:
                 self._lender._sharing.discard(self)
             steps.callback(self._context.places.close)
             if self._tasks is not None:

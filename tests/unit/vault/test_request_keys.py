@@ -156,6 +156,7 @@ def test_a_rewind_to_what_has_moved_since_is_answered(vault: Vault, asked: dict[
     for turn in range(3):
         line.save({"turn": turn}, status="good" if turn < 2 else "running")
     first = line.rewind(what="state", key="k", **asked)
+    assert line.rewind(what="state", key="k", **asked).target == first.target
     line.save({"turn": 3}, status="good")
     again = line.rewind(what="state", key="k", **asked)
     assert (again.target, again.before, again.moved) == (first.target, first.before, first.moved)
