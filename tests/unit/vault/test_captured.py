@@ -151,7 +151,7 @@ def test_a_capture_from_before_a_workspace_was_taken_over_is_refused(
     assert known is not None
     taken = WorkspaceMove(known.epoch, known._replace(epoch=known.epoch + 1))
     store.commit(Batch(None, an_entry("taken over"), workspaces=[taken]))
-    with pytest.raises(hardsave.Conflict, match="was taken over since this capture began"):
+    with pytest.raises(hardsave.Conflict, match="was taken over before this capture was saved"):
         line.save({}, workspace=before)
     assert len(line) == 1
 

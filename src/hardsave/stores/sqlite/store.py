@@ -48,7 +48,7 @@ from hardsave.stores.sqlite.open.read_only import ReadOnlyFile
 from hardsave.stores.sqlite.read.object_index import bounds, indexed_upto
 from hardsave.stores.sqlite.read.object_reader import ObjectReader, Scanned, next_pack
 from hardsave.stores.sqlite.read.queries import Queries
-from hardsave.stores.sqlite.salvage.structure_check import backup_faults, index_faults
+from hardsave.stores.sqlite.salvage.structure_check import backup_faults, structure_faults
 from hardsave.stores.sqlite.write import pins, put_ahead
 from hardsave.stores.sqlite.write.put_ahead import PutAhead
 from hardsave.stores.sqlite.write.transaction import PutNotes
@@ -418,7 +418,7 @@ class SqliteStore(Queries):
                     f"row {row[1]} of {row[0]} refers to a row of {row[2]} that is missing"
                     for row in connection.execute("PRAGMA foreign_key_check")
                 ]
-                return faults + index_faults(connection) + self._backup_faults()
+                return faults + structure_faults(connection) + self._backup_faults()
         except Corrupt as error:
             return [str(error), *self._backup_faults()]
 
