@@ -19,6 +19,7 @@ from hardsave.objects.records import (
     TimelineRecord,
     WorkspaceRecord,
 )
+from hardsave.progress import check_deadline
 from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
 from hardsave.stores.workspaces import WorkspaceMove
@@ -93,6 +94,7 @@ class _Plan(NamedTuple):
 
 def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
     """Take state, files or both back to a checkpoint, and tasks, if asked to."""
+    check_deadline()
     entry = request_key.repeated(context, how.key, name, "rewind", "restore")
     if entry is not None:
         return _as_done(context, entry, target)
