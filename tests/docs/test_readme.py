@@ -42,7 +42,7 @@ def make_commands(text: str) -> set[str]:
 def test_every_program_runs_and_prints_what_it_says(tmp_path: Path) -> None:
     """One after the other in one folder, as a reader tries them from top to bottom."""
     assert len(PROGRAMS) == 1
-    assert len(MORE) == 6
+    assert len(MORE) == 7
     for program in (*PROGRAMS, *MORE):
         ended = run(program, tmp_path)
         if "SIGKILL" in program:

@@ -295,7 +295,7 @@ def test_killed_in_the_middle_it_leaves_the_save_to_the_hook(stage: Stage) -> No
 FIRST = """
 import json, os, subprocess, sys, time
 from hardsave.daemon.election import MOST_ZOMBIES, PROCESS_NAME
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from pathlib import Path
 from tests.integration.hooked import Stage
 for _ in range(MOST_ZOMBIES - 1):
@@ -339,7 +339,7 @@ def test_where_process_1_reaps_no_orphans_there_is_an_end_to_them(tmp_path: Path
 
 DEAD = """
 import os, sys, time
-from hardsave.stores import processes
+from hardsave.stores.host import processes
 from pathlib import Path
 if os.fork() == 0:
     Path("/proc/self/comm").write_text(sys.argv[1])

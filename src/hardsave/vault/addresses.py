@@ -8,6 +8,7 @@ to it many at a time and sorted.
 """
 
 import struct
+from collections.abc import Iterable
 
 from hardsave.objects.hashing import Hash
 from hardsave.vault.scratch import Scratch
@@ -20,6 +21,29 @@ _FILTER_BITS = 1 << 26  # 8 MiB: with ten million objects it is wrong of one in 
 _WORDS = struct.Struct("<3I")
 
 
+class Filter:
+    """Some bits of each address that was added."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray(_FILTER_BITS // 8)
+
+    def add(self, addresses: Iterable[Hash]) -> None:
+        bits = self._bits
+        for address in addresses:
+            for word in _WORDS.unpack_from(address):
+                at = word % _FILTER_BITS
+                bits[at >> 3] |= 1 << (at & 7)
+
+    def may_hold(self, address: Hash) -> bool:
+        """False: it was never added."""
+        bits = self._bits
+        for word in _WORDS.unpack_from(address):
+            at = word % _FILTER_BITS
+            if not bits[at >> 3] & 1 << (at & 7):
+                return False
+        return True
+
+
 class Addresses:
     """Grows with nothing but its scratch. None is added twice."""
 
@@ -27,12 +51,12 @@ class Addresses:
         self._scratch = scratch
         self._young: set[Hash] = set()
         self._old: set[Hash] = set()
-        self._filter = bytearray(_FILTER_BITS // 8)  # of what is in the scratch
+        self._stored = Filter()  # of what is in the scratch
 
     def __contains__(self, address: Hash) -> bool:
         if address in self._young or address in self._old:
             return True
-        if not self._may_be_stored(address):
+        if not self._stored.may_hold(address):
             return False
         return self._scratch.row("SELECT 1 FROM addresses WHERE address = ?", address) is not None
 
@@ -42,19 +66,7 @@ class Addresses:
             self._store(self._old)
             self._old, self._young = self._young, set()
 
-    def _may_be_stored(self, address: Hash) -> bool:
-        bits = self._filter
-        for word in _WORDS.unpack_from(address):
-            at = word % _FILTER_BITS
-            if not bits[at >> 3] & 1 << (at & 7):
-                return False
-        return True
-
     def _store(self, addresses: set[Hash]) -> None:
-        bits = self._filter
-        for address in addresses:
-            for word in _WORDS.unpack_from(address):
-                at = word % _FILTER_BITS
-                bits[at >> 3] |= 1 << (at & 7)
+        self._stored.add(addresses)
         rows = ((address,) for address in sorted(addresses))
         self._scratch.many("INSERT INTO addresses VALUES (?)", rows)

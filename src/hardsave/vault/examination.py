@@ -15,6 +15,7 @@ from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.sound import VALUES, Sound, Standing, standing
 from hardsave.vault import archive
+from hardsave.vault.addresses import Filter
 from hardsave.vault.scratch import Scratch
 from hardsave.workspace.snapshot import validation
 from hardsave.workspace.snapshot.validation import Facts
@@ -49,7 +50,7 @@ TABLES = """
     CREATE VIEW news AS SELECT * FROM past WHERE state IN ('new', 'back');
 """
 _MOST_MISSING = 1 << 32  # numbers of a timeline
-_IN_MIND = 10_000
+IN_MIND = 50_000  # objects, twice: most refer to what came a while ago
 
 
 class Examination:
@@ -59,7 +60,9 @@ class Examination:
         self._reader = reader
         self._scratch = scratch
         self._sound = Sound()
-        self._recent: dict[Hash, tuple[Standing, Facts]] = {}
+        self._young: dict[Hash, tuple[Standing, Facts]] = {}
+        self._old: dict[Hash, tuple[Standing, Facts]] = {}
+        self._stored = Filter()  # of what is in the scratch: a new object is not looked for there
         self._objects = self._object_bytes = 0
         self._last_name = b""
         self._checks = {
@@ -75,7 +78,6 @@ class Examination:
                 self._checks[section](data)
             except Corrupt as error:
                 raise self._reader.damaged(str(error)) from error
-        self._flush()
         try:
             self._check_whole()
         except Corrupt as error:
@@ -95,11 +97,12 @@ class Examination:
         address = digest(data)
         if self._known([address]):
             raise Corrupt(f"object {address.hex()} comes twice")
-        self._recent[address] = found, facts
+        self._young[address] = found, facts
         self._objects += 1
         self._object_bytes += len(data)
-        if len(self._recent) >= _IN_MIND:
-            self._flush()
+        if len(self._young) >= IN_MIND:
+            self._store(self._old)
+            self._old, self._young = self._young, {}
 
     def _timeline(self, data: bytes) -> None:
         line = archive.to_timeline(data)
@@ -183,8 +186,8 @@ class Examination:
     def _known(self, addresses: Collection[Hash]) -> dict[Hash, tuple[Standing, Facts]]:
         found = {}
         for address in addresses:
-            known = self._recent.get(address)
-            if known is None:
+            known = self._young.get(address) or self._old.get(address)
+            if known is None and self._stored.may_hold(address):
                 sql = (
                     "SELECT kind, nesting, weight, length, level, first, last "
                     "FROM objects WHERE address = ?"
@@ -195,8 +198,7 @@ class Examination:
                 found[address] = known
         return found
 
-    def _flush(self) -> None:
-        seen = sorted(self._recent.items())
-        rows = [(address, *found, *facts) for address, (found, facts) in seen]
+    def _store(self, seen: dict[Hash, tuple[Standing, Facts]]) -> None:
+        self._stored.add(seen)
+        rows = ((address, *found, *facts) for address, (found, facts) in sorted(seen.items()))
         self._scratch.many("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        self._recent.clear()

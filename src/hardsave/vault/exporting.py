@@ -70,7 +70,8 @@ def _readable(data: bytes, of: str | Id) -> bytes:
 def _history(context: Context, pieces: Iterable[Piece]) -> Iterator[tuple[Id, bytes]]:
     """The records of checkpoints and tombstones, with labels and notes of those that have any."""
     for some in _several(pieces):
-        ids = [piece.id for piece in some]
+        # A tombstone leads to nothing. What it stands for may be only deleted, and still have both.
+        ids = [piece.id for piece in some if piece.roots]
         labels = context.store.labels(context.user, ids)
         notes = context.store.notes(context.user, ids)
         for id, data, *_ in some:

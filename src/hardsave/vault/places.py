@@ -118,6 +118,7 @@ class Places:
         attempt takes the workspace over meanwhile. One that has no host becomes this one's."""
         standing = self._store.workspace(self._user, place.id)
         if standing is None:
+            self._shown[place.id] = Shown(place.root, None)  # as the commit will make it
             return WorkspaceMove(None, place.record)
         if (standing.host, standing.path) == (NO_HOST, place.root):
             self._shown.pop(place.id, None)

@@ -9,7 +9,8 @@ from hardsave.objects.records import CheckpointRecord, LogRecord
 from hardsave.objects.rewriting import Rewriting
 from hardsave.stores.base import Batch, Changes
 from hardsave.timeline import step_summary
-from hardsave.vault import addresses, attached, fencing
+from hardsave.vault import addresses, attached, became, fencing
+from hardsave.vault.became import Became
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.scratch import Scratch
@@ -53,23 +54,24 @@ class Rewriter:
         upto = store.latest_number(user)
         if not self._are_found and not store.saved(user, self._after, 1):
             return 0
-        with Scratch(addresses.TABLES) as scratch:
+        with Scratch(addresses.TABLES + became.TABLES) as scratch:
             holders = TextHolders(self._context, self._old, scratch)
             self._are_found = holders.count > 0
-            return self._rewrite_those(holders, 0 if self._are_found else self._after, upto)
+            files = _Files(self._context, (self._old, self._new), Became(scratch))
+            try:
+                return self._rewrite_upto(upto, holders, files)
+            finally:
+                files.end()
 
-    def _rewrite_those(self, holders: TextHolders, after: int, upto: int) -> int:
+    def _rewrite_upto(self, upto: int, holders: TextHolders, files: "_Files") -> int:
+        """Rewrite what was saved up to this commit."""
         store, user = self._context.store, self._context.user
-        count = 0
-        files = _Files(self._context, self._old, self._new)
-        try:
-            while after < upto and (found := store.saved(user, after, _PAGE)):
-                records = [record for record in found if record.number <= upto]
-                for start in range(0, len(records), _CHUNK):
-                    count += self._rewrite(records[start : start + _CHUNK], holders, files)
-                after = found[-1].number
-        finally:
-            files.end()
+        count, after = 0, 0 if self._are_found else self._after
+        while after < upto and (found := store.saved(user, after, _PAGE)):
+            records = [record for record in found if record.number <= upto]
+            for start in range(0, len(records), _CHUNK):
+                count += self._rewrite(records[start : start + _CHUNK], holders, files)
+            after = found[-1].number
         self._after = upto
         return count
 
@@ -132,10 +134,11 @@ class Rewriter:
 class _Files:
     """Captured files without a text. What is new goes ahead of its commit, under a pin."""
 
-    def __init__(self, context: Context, old: bytes, new: bytes) -> None:
+    def __init__(self, context: Context, texts: tuple[bytes, bytes], known: Became) -> None:
         self._context = context
         self._pin = Pin(context, "purge")
-        self._texts = (old, new)
+        self._texts = texts  # the old and the new one
+        self._known = known
         self._removal: TextRemoval | None = None
         self._batch: dict[Hash, bytes] = {}
         self._bytes = 0
@@ -146,7 +149,7 @@ class _Files:
             from hardsave.workspace.snapshot.text_removal import TextRemoval
 
             fetch = self._context.objects.fetch
-            self._removal = TextRemoval(*self._texts, fetch, self._put)
+            self._removal = TextRemoval(*self._texts, fetch, self._put, self._known)
             self._pin.put({})  # from here on, nothing goes that is found to be there
         return self._removal.capture(address)
 

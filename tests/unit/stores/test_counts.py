@@ -18,6 +18,7 @@ from hardsave.stores.sqlite import SqliteStore, counts, ledger, packs, schema
 from hardsave.stores.sqlite.connection import connect
 from hardsave.stores.sqlite.read import queries
 from hardsave.testing.batches import Line, an_object, operate, some_objects
+from hardsave.vault.vault import Vault
 from tests.unit.stores import ruins
 
 
@@ -206,6 +207,28 @@ def test_an_encrypted_pack_is_refused_and_not_taken_for_damaged(tmp_path: Path) 
             with pytest.raises(Misuse, match=r"key '6b6579' by algorithm 7.*upgrade Hardsave"):
                 call()
     assert not list(tmp_path.glob("*damaged*"))
+
+
+def test_what_reads_all_of_a_store_refuses_an_encrypted_pack(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with Vault(SqliteStore(path, backup=False)) as vault:
+        vault.timeline("main").save({"text": "secret " * 50})
+        vault.export_file(tmp_path / "before")
+    with contextlib.closing(connect(str(path), "power", create=False)) as direct:
+        direct.execute("UPDATE packs SET body = ?", (b"\2\7\3key" + bytes(60),))
+    with Vault(SqliteStore(path, backup=False)) as vault:
+        for call in (
+            vault.timeline("main").load,
+            lambda: vault.export_file(tmp_path / "after"),
+            vault.store.verify,
+            lambda: vault.store.purge(text="nowhere"),
+            lambda: list(vault._context.store.scan(None)),
+        ):
+            with pytest.raises(Misuse, match=r"key '6b6579' by algorithm 7.*upgrade Hardsave"):
+                call()
+        assert vault.import_file(tmp_path / "before").skipped == 1  # which reads no pack
+    assert not list(tmp_path.glob("*damaged*"))
+    assert not list(tmp_path.glob("after*"))
 
 
 @pytest.mark.parametrize("body", [b"\2", b"\2\1", b"\2\1\xff"])

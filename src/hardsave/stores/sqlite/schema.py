@@ -4,6 +4,9 @@
 transaction, under the writer's lock. A file from a newer version is refused untouched.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 import apsw
 
 from hardsave.errors import Misuse
@@ -204,8 +207,8 @@ LAST_NUMBER = """
 
 
 # From one to the next by the index: there may be a hundred thousand captures of each.
-_NEXT_WORKSPACE = """
-    SELECT user, workspace FROM checkpoints
+NEXT_WORKSPACE = """
+    SELECT user, workspace FROM {0}.checkpoints
     WHERE workspace IS NOT NULL AND (user, workspace) > (?, ?) ORDER BY user, workspace LIMIT 1
 """
 _ADOPT = """
@@ -250,11 +253,19 @@ def adopt_workspaces(connection: apsw.Connection) -> None:
     """Give the workspaces of checkpoints that are older than ids to this host, which opens their
     store: such a checkpoint names a path, which becomes the id."""
     connection.execute(OF_WORKSPACES)
-    user, path = -1, b""
-    while row := connection.execute(_NEXT_WORKSPACE, (user, path)).fetchone():
-        user, path = row
+    for user, path in named_workspaces(connection):
         if path.startswith(b"/"):
             connection.execute(_ADOPT, (user, path, host_id()))
+
+
+def named_workspaces(
+    connection: apsw.Connection, name: str = "main"
+) -> Iterator[tuple[int, bytes]]:
+    """The workspaces that checkpoints of a database, attached as `name`, name: user and id."""
+    at: Any = (-1, b"")
+    while at := connection.execute(NEXT_WORKSPACE.format(name), at).fetchone():
+        if isinstance(at[1], bytes):
+            yield at
 
 
 def migrate(connection: apsw.Connection) -> None:

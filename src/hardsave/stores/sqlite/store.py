@@ -48,7 +48,7 @@ from hardsave.stores.sqlite.open.read_only import ReadOnlyFile
 from hardsave.stores.sqlite.read.object_index import bounds, indexed_upto
 from hardsave.stores.sqlite.read.object_reader import ObjectReader, Scanned, next_pack
 from hardsave.stores.sqlite.read.queries import Queries
-from hardsave.stores.sqlite.salvage.structure_check import backup_faults, index_faults
+from hardsave.stores.sqlite.salvage.structure_check import backup_faults, structure_faults
 from hardsave.stores.sqlite.write import pins, put_ahead
 from hardsave.stores.sqlite.write.put_ahead import PutAhead
 from hardsave.stores.sqlite.write.transaction import PutNotes
@@ -418,7 +418,7 @@ class SqliteStore(Queries):
                     f"row {row[1]} of {row[0]} refers to a row of {row[2]} that is missing"
                     for row in connection.execute("PRAGMA foreign_key_check")
                 ]
-                return faults + index_faults(connection) + self._backup_faults()
+                return faults + structure_faults(connection) + self._backup_faults()
         except Corrupt as error:
             return [str(error), *self._backup_faults()]
 
@@ -497,9 +497,12 @@ class SqliteStore(Queries):
 
     def _rows(self, sql: str, user: str | None, *values: Any) -> list[tuple[Any, ...]]:
         try:
-            return self._asked(_rows, user, (sql, values))
+            with _Reading(self) as connection:  # as `_asked` does, by the shortest way
+                return _rows(connection, self._user(user, connection), (sql, values))
         except UnicodeEncodeError:
             return []  # no stored text has lone surrogates
+        except Corrupt as error:
+            return self._asked_again(error, _rows, user, (sql, values))
 
     def _asked(
         self, question: Callable[[apsw.Connection, int, _G], _T], user: str | None, given: _G
@@ -509,9 +512,18 @@ class SqliteStore(Queries):
             with _Reading(self) as connection:
                 return question(connection, self._user(user, connection), given)
         except Corrupt as error:
-            if not may_be_passing(error):
-                raise
-            log(__name__).warning("%s was read again, because: %s", self.path, error)
+            return self._asked_again(error, question, user, given)
+
+    def _asked_again(
+        self,
+        error: Corrupt,
+        question: Callable[[apsw.Connection, int, _G], _T],
+        user: str | None,
+        given: _G,
+    ) -> _T:
+        if not may_be_passing(error):
+            raise error
+        log(__name__).warning("%s was read again, because: %s", self.path, error)
         with _Reading(self) as connection:
             return question(connection, self._user(user, connection), given)
 

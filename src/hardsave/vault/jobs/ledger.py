@@ -31,7 +31,7 @@ from hardsave.vault.jobs.listing import (
     Listed,
     Place,
     has_tasks,
-    lines_of_tasks,
+    lines_of_jobs,
     may_have_none,
     task_state,
 )
@@ -212,7 +212,7 @@ class Jobs:
                 if latest is not None and latest.id == task.id:
                     yield f"t{place}", self._judged(latest, found, around)
         if may_have_none(state):
-            for cursor, name in lines_of_tasks(self._vault, after.session):
+            for cursor, name in lines_of_jobs(self._vault, after.session):
                 latest, found = self._places(JobId(name))
                 if latest is None and found is not None:
                     yield f"s{cursor}", self._judged(None, found, around)

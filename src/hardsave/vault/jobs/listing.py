@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from hardsave.page import Page
 from hardsave.vault.arguments import not_a_cursor, place
+from hardsave.vault.jobs import state as states
 from hardsave.vault.jobs.state import JobState
 from hardsave.vault.session_list import Session, cursor_behind
 
@@ -63,13 +64,13 @@ class Listed(Protocol):
     def sessions(self, *, limit: int, after: str | None) -> Page[Session[Any]]: ...
 
 
-def lines_of_tasks(vault: Listed, after: str | None) -> Iterator[tuple[str, str]]:
-    """Timelines whose heads were saved by tasks, as those of jobs are, the last updated first: the
-    cursor behind each, and its name. Reads rows alone."""
+def lines_of_jobs(vault: Listed, after: str | None) -> Iterator[tuple[str, str]]:
+    """Timelines whose heads were saved by jobs, the last updated first: the cursor behind each, and
+    its name. Reads rows alone."""
     while True:
         page = vault.sessions(limit=_PAGE, after=after)
         for each in page:
-            if each.head is not None and each.head.task is not None:
+            if states.saved(each.head) is not None:
                 yield cursor_behind(vault.user, each), each.timeline
         after = page.next
         if after is None:

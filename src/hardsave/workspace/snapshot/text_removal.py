@@ -10,6 +10,7 @@ text; and a hard link whose path has it across a slash, which becomes a file of 
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from hardsave.objects.hashing import Hash
 from hardsave.workspace.entries import DIRECTORY, FILE, SYMLINK, Entry, NotCaptured
@@ -24,24 +25,29 @@ _NAME_BYTES = 255  # more than that, hardly any file system takes
 _DROPPED = GitNotCaptured("index", "a text was purged that one of its paths had")
 
 
-class TextRemoval:
-    """Rewrites captures, and remembers what became of each object. `put` gets what is new, none
-    before what it refers to."""
+class Known(Protocol):
+    """What became of objects: their addresses now, and for contents their sizes."""
 
-    def __init__(self, old: bytes, new: bytes, fetch: Fetch, put: Put) -> None:
+    def get(self, address: Hash, /) -> tuple[Hash, int] | None: ...
+    def __setitem__(self, address: Hash, now: tuple[Hash, int], /) -> None: ...
+
+
+class TextRemoval:
+    """Rewrites captures, and keeps in `known` what became of each object. `put` gets what is new,
+    none before what it refers to."""
+
+    def __init__(self, old: bytes, new: bytes, fetch: Fetch, put: Put, known: Known) -> None:
         self._old = old
         self._new = new
         self._fetch = fetch
         self._put = put
-        self._contents: dict[Hash, tuple[Hash, int]] = {}
-        self._trees: dict[Hash, Hash] = {}
+        self._known = known
         self._names: dict[Hash, dict[bytes, bytes]] = {}  # of directories with other names now
-        self._snapshots: dict[Hash, Hash] = {}
-        self._captures: dict[Hash, Hash] = {}
 
     def capture(self, address: Hash) -> Hash:
         """The address of a capture without the text: the same, if it does not have it."""
-        if address not in self._captures:
+        known = self._known.get(address)
+        if known is None:
             was = capture.read(address, self._fetch)
             now = Capture(
                 self._snapshot(was.snapshot),
@@ -49,19 +55,20 @@ class TextRemoval:
                 None if was.git is None else self._git(was.git),
                 None if was.outer_rules is None else self._outer_rules(was.outer_rules),
             )
-            same = now == was
-            self._captures[address] = address if same else capture.write(now, self._put)
-        return self._captures[address]
+            known = (address if now == was else capture.write(now, self._put)), 0
+            self._known[address] = known
+        return known[0]
 
     # Snapshots and directories
 
     def _snapshot(self, root: Hash) -> Hash:
-        if root not in self._snapshots:
+        known = self._known.get(root)
+        if known is None:
             was = directory.read_snapshot(root, self._fetch)
             now = Snapshot(self._tree(was.top), tuple(self._links(was)))
-            same = now == was
-            self._snapshots[root] = root if same else directory.write_snapshot(now, self._put)
-        return self._snapshots[root]
+            known = (root if now == was else directory.write_snapshot(now, self._put)), 0
+            self._known[root] = known
+        return known[0]
 
     def _links(self, snapshot: Snapshot) -> Iterator[tuple[bytes, ...]]:
         for group in snapshot.links:
@@ -85,16 +92,21 @@ class TextRemoval:
         stack = [top]
         while stack:
             tree = stack[-1]
-            if tree in self._trees:
+            if self._known.get(tree) is not None:
                 stack.pop()
                 continue
             entries = directory.read_apart([(None, tree)], self._fetch)[0][1]
             below = [each.hash for _, each in entries if each.type == DIRECTORY and each.hash]
-            waiting = [each for each in below if each not in self._trees]
+            waiting = [each for each in below if self._known.get(each) is None]
             stack += waiting
             if not waiting:
-                self._trees[tree] = self._directory(tree, entries)
-        return self._trees[top]
+                self._known[tree] = self._directory(tree, entries), 0
+        return self._now(top)
+
+    def _now(self, tree: Hash) -> Hash:
+        found = self._known.get(tree)
+        assert found is not None  # the walk has been there
+        return found[0]
 
     def _directory(self, tree: Hash, entries: Sequence[Named]) -> Hash:
         names = self._other_names([name for name, _ in entries])
@@ -132,18 +144,19 @@ class TextRemoval:
         if entry.type == FILE:
             address, size = self._content(entry.hash, entry.size)
             return entry._replace(hash=address, size=size)
-        return entry._replace(hash=self._trees[entry.hash])
+        return entry._replace(hash=self._now(entry.hash))
 
     # Contents
 
     def _content(self, address: Hash, size: int) -> tuple[Hash, int]:
-        if address not in self._contents:
+        found = self._known.get(address)
+        if found is None:
             found = address, size
             if self._has(content.read(address, size, self._fetch)):
                 parts = self._replaced(content.read(address, size, self._fetch))
                 found = content.of_parts(_cut(parts), self._put)
-            self._contents[address] = found
-        return self._contents[address]
+            self._known[address] = found
+        return found
 
     def _has(self, parts: Iterable[bytes]) -> bool:
         end = b""

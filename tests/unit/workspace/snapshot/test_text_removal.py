@@ -41,7 +41,7 @@ class Shelf:
     def __init__(self, room: Room) -> None:
         self.room = room
         self.made: dict[Hash, bytes] = {}
-        self.rewriting = TextRemoval(OLD, NEW, room.fetch, self.made.__setitem__)
+        self.rewriting = TextRemoval(OLD, NEW, room.fetch, self.made.__setitem__, {})
 
     def captured(self, *missed: NotCaptured, git: GitPosition | None = None) -> Hash:
         root = self.room.snapshot().root
@@ -216,6 +216,6 @@ def test_an_index_that_does_not_have_it_stays(room: Room) -> None:
 def test_a_stream_is_replaced_as_if_it_were_whole(pieces: list[bytes], every: int) -> None:
     data = OLD.join(pieces)
     parts = [data[at : at + every] for at in range(0, len(data), every)]
-    rewriting = TextRemoval(OLD, NEW, lambda wanted: {}, lambda address, data: None)
+    rewriting = TextRemoval(OLD, NEW, lambda wanted: {}, lambda address, data: None, {})
     assert b"".join(rewriting._replaced(parts)) == data.replace(OLD, NEW)
     assert rewriting._has(parts) == (OLD in data)

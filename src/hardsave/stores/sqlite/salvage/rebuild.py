@@ -29,7 +29,7 @@ from hardsave.stores.sqlite.backup.backup_file import (
 from hardsave.stores.sqlite.backup.durable_files import ROWS, create, discard, sync
 from hardsave.stores.sqlite.read.object_index import bounds
 from hardsave.stores.sqlite.salvage.page_scan import gather
-from hardsave.stores.sqlite.salvage.structure_check import index_faults
+from hardsave.stores.sqlite.salvage.structure_check import structure_faults
 from hardsave.tuples import NamedTuple
 
 Range = tuple[int, int]
@@ -138,9 +138,9 @@ class Rebuild:
         except apsw.Error:
             return False
 
-    def index_faults(self, name: str) -> list[str]:
-        """Whether index and packs of a source agree."""
-        return index_faults(self.connection, name)
+    def structure_faults(self, name: str) -> list[str]:
+        """Whether the rows of a source agree with each other."""
+        return structure_faults(self.connection, name)
 
     def last_number(self, name: str, top: int) -> int:
         """The last commit that can be read in a source; `top` is the highest ever heard of."""
@@ -190,10 +190,10 @@ class Rebuild:
         self.copy_all(name, top)
         self._keep_the_latest()
 
-    def copy_table(self, name: str, table: str, top: int) -> list[Range]:
+    def copy_table(self, name: str, table: str, top: int, only: str = "true") -> list[Range]:
         """One table of a source, as far as it can be read. Rows that are there already stay."""
         spans = self._spans(name, table, top)
-        return [lost for span in spans for lost in self.copy(name, table, span)]
+        return [lost for span in spans for lost in self.copy(name, table, span, only=only)]
 
     def copy_ranges(self, name: str, wanted: Mapping[str, list[Range]]) -> None:
         """What another source could not give."""

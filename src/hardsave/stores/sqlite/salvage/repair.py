@@ -17,6 +17,7 @@ from hardsave.stores.sqlite.connection import real_path
 from hardsave.stores.sqlite.open.commit_mark import CommitMark
 from hardsave.stores.sqlite.open.presence import Presence
 from hardsave.stores.sqlite.salvage import takeover
+from hardsave.stores.sqlite.salvage.beside_check import unknown_workspaces, wrong_rows
 from hardsave.stores.sqlite.salvage.object_check import ObjectCheck
 from hardsave.stores.sqlite.salvage.rebuild import Range, Rebuild
 from hardsave.stores.sqlite.salvage.row_repair import RowRepair
@@ -85,6 +86,7 @@ def _make(salvage: Rebuild, path: str, marked: int) -> _Made:
     sources = _attach(salvage, path, marked)
     top = max(marked, *sources.numbers.values())
     unread, from_others = _copy(salvage, path, sources, top)
+    _copy_beside(salvage, sources.names[1:], top)
     dropped, broken = ObjectCheck(salvage).check(sources.names)
     mender = RowRepair(salvage)
     damaged = mender.damaged(broken)
@@ -154,6 +156,17 @@ def _copy(
     return unread, gained
 
 
+def _copy_beside(salvage: Rebuild, others: list[str], top: int) -> None:
+    """Notes and workspaces that are unreadable or missing, if another source has them. One that
+    was removed stays so: only what is still named is looked for."""
+    for name in [name for name in others if name != "raw"]:
+        for row in [row for row in wrong_rows(salvage.connection) if row.is_lost]:
+            salvage.copy(name, row.table, (row.id, row.id), "REPLACE")
+        for user, id in list(unknown_workspaces(salvage.connection)):
+            named = f"user = {user} AND id = x'{id.hex()}'"
+            salvage.copy_table(name, "workspaces", top, named)
+
+
 def _lost(
     salvage: Rebuild, sources: _Sources, unread: dict[str, list[Range]], top: int
 ) -> list[int]:
@@ -173,4 +186,4 @@ def _has_header(path: str) -> bool:
 
 
 def _is_sound(salvage: Rebuild) -> bool:
-    return salvage.is_sound("store") and not salvage.index_faults("store")
+    return salvage.is_sound("store") and not salvage.structure_faults("store")

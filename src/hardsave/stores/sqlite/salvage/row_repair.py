@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from hardsave.objects.records import Id
-from hardsave.stores.sqlite import counts, schema
+from hardsave.stores.sqlite import counts
+from hardsave.stores.sqlite.salvage.beside_check import mend_beside, wrong_rows
 from hardsave.stores.sqlite.salvage.object_check import Owned
 from hardsave.stores.sqlite.salvage.rebuild import Rebuild
 from hardsave.tuples import NamedTuple
@@ -63,7 +64,7 @@ class RowRepair:
         for row in rows:
             lines += self._mend_timeline(_Row(*row), bad)
         lines += self._mend_tasks()
-        self._connection.execute(_HOMELESS_ROWS)
+        lines += mend_beside(self._connection, list(wrong_rows(self._connection)))
         counts.count_checkpoints(self._connection)
         return lines
 
@@ -163,11 +164,6 @@ _HOMELESS_ENTRIES = """
     DELETE FROM main.ledger WHERE task != 0 AND task NOT IN (SELECT id FROM main.tasks)
     RETURNING task
 """
-_HOMELESS_ROWS = f"""
-    DELETE FROM main.labels WHERE id >> {schema.LABEL_BITS} NOT IN (
-        SELECT number FROM main.checkpoints);
-    DELETE FROM main.notes WHERE checkpoint NOT IN (SELECT number FROM main.checkpoints);
-"""  # noqa: S608 # put together from constants only
 _HOMELESS = """
     SELECT DISTINCT user FROM (
         SELECT user FROM main.timelines UNION SELECT user FROM main.checkpoints

@@ -1,4 +1,4 @@
-"""Whether index and packs agree, and whether store and backup do."""
+"""Whether the rows of a store agree with each other, and whether store and backup do."""
 
 # ruff: noqa: S608 # names of tables and of attached databases are our own
 
@@ -18,6 +18,7 @@ from hardsave.stores.sqlite import counts, packs
 from hardsave.stores.sqlite.backup import backup_file
 from hardsave.stores.sqlite.backup.backup_file import NUMBERED, path_of
 from hardsave.stores.sqlite.read.object_index import USER_SHIFT, prefix
+from hardsave.stores.sqlite.salvage.beside_check import beside_faults
 from hardsave.tuples import NamedTuple
 
 MOST_LINES = 20  # of one kind of fault
@@ -43,13 +44,14 @@ _DANGLING = """
 """
 
 
-def index_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
+def structure_faults(connection: apsw.Connection, name: str = "main") -> list[str]:
     """Objects without a row in the index of a database, attached as `name`, rows without an
-    object, and counts that are wrong. Which rows these are is looked for only if sums over both
-    differ: that takes several times as long, and room for a second index."""
+    object, counts that are wrong, and rows beside checkpoints that are. Which rows of the index
+    these are is looked for only if sums over both differ: that takes several times as long, and
+    room for a second index."""
     is_indexed = _indexed_sums(connection, name) == _listed_sums(connection, name)
     rows = [] if is_indexed else _index_faults(connection, name)
-    return rows + counts.faults(connection, name)
+    return rows + counts.faults(connection, name) + beside_faults(connection, name)
 
 
 def _index_faults(connection: apsw.Connection, name: str) -> list[str]:
