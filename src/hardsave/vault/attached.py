@@ -11,6 +11,7 @@ from hardsave.defaults import MAX_LABELS, MAX_NAME, MAX_NOTE_BYTES
 from hardsave.errors import Misuse
 from hardsave.objects.records import Id, Labels, Note
 from hardsave.page import Page, cursor_of
+from hardsave.progress import check_deadline
 from hardsave.timeline import names
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import check_limit, cursor
@@ -66,6 +67,8 @@ def notes_of(context: Context, given: Mapping[str, Any] | None) -> tuple[Note, .
 
 
 def put_notes(context: Context, ref: Ref, given: Mapping[str, Any], *, replace: bool) -> None:
+    if given is None:
+        raise Misuse("notes is a dict, not None")
     notes = notes_of(context, given)
     record = context.find(ref)
     if notes:
@@ -98,6 +101,7 @@ def labelled(
     context: Context, given: Mapping[str, str], limit: int, after: str | None
 ) -> Page[Checkpoint]:
     """Checkpoints of all timelines that have these labels, the last saved first."""
+    check_deadline()
     check_limit(limit)
     labels = labels_of(context, given)
     if not labels:

@@ -19,6 +19,7 @@ from hardsave.objects.records import (
     TimelineRecord,
     WorkspaceRecord,
 )
+from hardsave.progress import check_deadline
 from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
 from hardsave.stores.workspaces import WorkspaceMove
@@ -94,6 +95,7 @@ class _Plan(NamedTuple):
 
 def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
     """Take state, files or both back to a checkpoint, and tasks, if asked to."""
+    check_deadline()
     rolling = Rolling(context, name, target, is_wanted=how.tasks)
     promise = Promise(context, name, target, how)
     done = _rewound(context, name, target, how, rolling, promise)

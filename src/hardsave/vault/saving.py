@@ -16,6 +16,7 @@ from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, filled
+from hardsave.progress import check_deadline
 from hardsave.stores.base import (
     NO_CHANGES,
     NO_LABELS,
@@ -37,7 +38,7 @@ from hardsave.vault.context import Context
 from hardsave.vault.parts import Parts
 from hardsave.vault.pin import Pin
 from hardsave.vault.receipt import Receipt
-from hardsave.vault.save_request import ANY_HEAD, RUNNING, About, Expected, SaveRequest
+from hardsave.vault.save_request import ANY_HEAD, RUNNING, About, CaptureGone, Expected, SaveRequest
 from hardsave.vault.step_summaries import Heard, Summaries, Told
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Saving:
     ) -> int:
         """Whether a plan that could not be committed is to be made anew, on which head, and how
         often objects were gone by now; else the error is raised."""
-        if isinstance(error, WorkspaceTaken):
+        if isinstance(error, WorkspaceTaken | CaptureGone):
             raise error
         if isinstance(error, LeaseLost):
             work = current.work(self._context.store, self._context.user)
@@ -232,6 +233,7 @@ class Saving:
 
     def _attempt(self, plan: SavePlan) -> CheckpointRecord:
         """Commit a plan, and remember what it made."""
+        check_deadline()
         batch, record, become, memory, told = plan
         self._attempted = become
         number = self._context.store.commit(batch)
