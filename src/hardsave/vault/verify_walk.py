@@ -58,7 +58,9 @@ class Walk:
         parent = record.parent
         if parent is not None and not is_accounted_for(self._context, parent):
             yield f"{where}: its parent {to_text(parent)} is missing"
-        frontier = list(record.roots)
+        frontier = [root for root in record.roots if isinstance(root, bytes)]
+        if len(frontier) < len(record.roots):
+            yield f"{where}: the address of its state or of its files is damaged"
         while frontier:
             wanted = [
                 address
