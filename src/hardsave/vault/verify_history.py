@@ -41,9 +41,10 @@ def look_at_history(context: Context, expected: Expected) -> History:
             count += 1
             _extend(runs.setdefault(record.timeline, array("q")), seq)
             parents.look_at(record)
-        roots = {root for record in page for root in record.roots}
-        expected.add({root for root in roots if isinstance(root, bytes)})
-        is_sound &= all(isinstance(root, bytes) for root in roots)
+        roots: set[object] = {root for record in page for root in record.roots}
+        addresses = {root for root in roots if isinstance(root, bytes)}
+        expected.add(addresses)
+        is_sound &= len(addresses) == len(roots)
     for name, numbers in runs.items():
         faults += _faults_of_timeline(context, name, numbers, given.get(name, 0))
     return History(count, faults, is_sound and not parents.is_one_missing)
