@@ -291,6 +291,7 @@ def test_an_address_that_is_a_number_is_reported_not_raised(path: Path, column: 
         assert any("main:2): the address of its state" in fault for fault in faults)
         assert not vault.store.verify("main:2").ok
         assert vault.store.verify("main:3").ok
+        assert any("main:2) has lost something" in fault for fault in vault.store.repair().faults)
 
 
 def test_a_missing_timeline_is_noticed(path: Path) -> None:
