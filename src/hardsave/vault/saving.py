@@ -80,7 +80,7 @@ class Saving:
     def save(self, request: SaveRequest, files: "Taking | Held | None" = None) -> CheckpointRecord:
         """Plan a request on the head that was seen, and attempt that, as often as it takes. If a
         checkpoint has the id that its caller has chosen, that one is returned."""
-        if request.about.is_chosen and (done := self._done(request.about.id)):
+        if request.about.is_chosen and (done := self._done(request)):
             return done
         if request.expect is not None or self._attempted is not None:
             self._expect(request)
@@ -120,13 +120,13 @@ class Saving:
                 taken = None if files is None else files.take(afresh=gone > 0)
                 record = self._attempt(self._plan(request, taken, pin, asks=gone == 0))
             except (Conflict, Corrupt) as error:
-                if request.about.is_chosen and (done := self._done(request.about.id)):
+                if request.about.is_chosen and (done := self._done(request)):
                     return done  # by another process, just now
                 gone = self._again(error, request, gone, was_grown=was_grown)
                 continue
             if files is not None:
                 files.done()
-            return self._ours(record) if request.about.is_chosen else record
+            return self._ours(record, request) if request.about.is_chosen else record
 
     def _expect(self, request: SaveRequest) -> None:
         """Take up what the caller expects of the head, and settle what an attempt left open."""
@@ -166,27 +166,26 @@ class Saving:
         self.look()
         return gone
 
-    def _done(self, id: Id) -> CheckpointRecord | None:
-        """What has the id that a caller has chosen, if it was saved before. One that was deleted is
-        not given as if it had been saved now."""
-        found = self._context.store.checkpoint(self._context.user, id)
-        if found is not None and found.is_hidden:
-            raise Conflict(
-                f"checkpoint {to_text(id)} was saved before, and deleted; undo brings it back, and "
-                "what is new is saved under another id"
-            )
+    def _done(self, request: SaveRequest) -> CheckpointRecord | None:
+        """What has the id that a caller has chosen, if the same was saved before. One that was
+        deleted is not given as if it had been saved now."""
+        found = self._context.store.checkpoint(self._context.user, request.about.id)
+        if found is not None:
+            from hardsave.vault import chosen_id  # few saves come twice
+
+            chosen_id.check_same(self._context, self._name, request, found)
         return found
 
-    def _ours(self, record: CheckpointRecord) -> CheckpointRecord:
+    def _ours(self, record: CheckpointRecord, request: SaveRequest) -> CheckpointRecord:
         """What was committed under a chosen id. The store recognises an id that comes twice: then
         another process was quicker, and nothing of what is remembered here was written."""
-        found = self._done(record.id)
+        found = self._context.store.checkpoint(self._context.user, record.id)
         if found is None or found[1:-1] == record[1:-1]:
             return record
         self._memory = self._made = None
         self._summaries.forget()
         self.look()
-        return found
+        return self._done(request) or record
 
     def _plan(
         self, request: SaveRequest, files: "Taken | None", pin: Pin | None, *, asks: bool
