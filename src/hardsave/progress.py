@@ -24,6 +24,7 @@ from hardsave.logs import log
 from hardsave.record import Record
 from hardsave.tuples import NamedTuple
 
+_LONGEST = 1 << 62  # seconds of a deadline: what a float cannot hold is no time to wait
 EVERY_SECONDS = 0.1  # between two reports of one part
 
 
@@ -89,6 +90,8 @@ def deadline(seconds: float) -> Iterator[None]:
 def _check_seconds(seconds: Any) -> None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         raise Misuse(f"a deadline is a number of seconds above 0, not {seconds!r}")
+    if isinstance(seconds, int) and seconds > _LONGEST:
+        raise Misuse("a deadline is a number of seconds, and no astronomical one")
 
 
 @contextmanager

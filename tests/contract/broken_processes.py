@@ -4,13 +4,14 @@ Pytest does not collect this file by itself: `test_contract_catches_faults` runs
 """
 
 import os
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from hardsave.errors import Conflict
-from hardsave.objects.records import Id
+from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.stores.base import Batch, Store, Turn
 from hardsave.stores.host.boot import awake
 from hardsave.stores.ledger import Moment
@@ -47,6 +48,31 @@ class KnowsItsOwnRepeatsOnly(SqliteStore):
 class TestKnowsItsOwnRepeatsOnly(StoreContract):
     def open_store(self, folder: Path) -> Store:
         return KnowsItsOwnRepeatsOnly(folder / "store.db")
+
+
+class ShowsCommitsOfOneProcessLate(SqliteStore):
+    """Gives numbers out before their commits can be seen: for a while, what one process has
+    committed is not there, and what another committed after it is. Each of them has a timeline."""
+
+    def __init__(self, *about: Any) -> None:
+        super().__init__(*about)
+        self._since: dict[Id, float] = {}
+
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        time.sleep(0.01)  # so that a page has rows of both
+        rows = super().saved(user, after, limit)
+        now = time.monotonic()
+        return [
+            row
+            for at, row in enumerate(rows)
+            if now - self._since.setdefault(row.id, now) > 0.03
+            or all(later.timeline == row.timeline for later in rows[at:])
+        ]
+
+
+class TestShowsCommitsOfOneProcessLate(StoreContract):
+    def open_store(self, folder: Path) -> Store:
+        return ShowsCommitsOfOneProcessLate(folder / "store.db")
 
 
 class TakesTurnsWithinItsProcess(SqliteStore):

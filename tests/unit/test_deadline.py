@@ -3,8 +3,11 @@
 import asyncio
 import fcntl
 import math
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +41,10 @@ def vault() -> hardsave.Vault:
     return hardsave.open("memory://")
 
 
-@pytest.mark.parametrize("seconds", [0, -1, math.nan, "3", None, True])
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, "3", None, True, 10**400])
 def test_a_deadline_of_nothing_is_refused(seconds: Any) -> None:
     with (
-        pytest.raises(hardsave.Misuse, match="a number of seconds above 0"),
+        pytest.raises(hardsave.Misuse, match="a deadline is a number of seconds"),
         hardsave.deadline(seconds),
     ):
         pass
@@ -160,7 +163,10 @@ def test_a_restore_that_is_late_while_it_prepares_changes_no_file(
             prepare(steps)
 
         monkeypatch.setattr(Steps, "prepare", late)
-        with hardsave.deadline(50), pytest.raises(DeadlineExceeded):
+        with (
+            hardsave.deadline(50),
+            pytest.raises(DeadlineExceeded, match=r"no file was changed\. What"),
+        ):
             line.rewind("@~0")
         assert sorted(file.name for file in tmp_path.iterdir()) == ["a.txt"]
         assert (tmp_path / "a.txt").read_text() == "later"
@@ -220,3 +226,58 @@ def test_a_save_without_a_deadline_goes_on_beside_one_that_has_passed(tmp_path: 
         leader.join()
         assert late
         assert len(lines[0]) == 2
+
+
+def test_a_deadline_that_has_passed_ends_short_calls_before_they_begin(
+    vault: hardsave.Vault, clock: Clock, tmp_path: Path
+) -> None:
+    with vault:
+        line = vault.timeline("main")
+        line.save({"turn": 1})
+        line.save({"turn": 2})
+        following = vault.follow(0)
+        calls: list[Callable[[], object]] = [
+            lambda: line.save({"turn": 3}),
+            lambda: line.append({"turn": 3}),
+            lambda: line.rewind(":1", what="state"),
+            lambda: line.fork(name="other"),
+            lambda: line.load(":1"),
+            lambda: vault.get("main:1"),
+            lambda: vault.tasks.add("t"),
+            vault.sessions,
+            lambda: list(vault.timelines()),
+            lambda: vault.moments(tmp_path),
+            lambda: vault.checkpoints(labels={"a": "b"}),
+            lambda: next(following),
+        ]
+        for number, call in enumerate(calls):
+            with hardsave.deadline(1):
+                clock.now += 1
+                with pytest.raises(DeadlineExceeded):
+                    pytest.fail(f"call {number} went on: {call()}")
+        assert (len(line), [each.name for each in vault.timelines()]) == (2, ["main"])
+        assert not [*vault.tasks.find()]
+        line.save({"turn": 3})
+        assert next(following).kind == "checkpoint_saved"
+
+
+def test_a_save_waits_for_the_lock_of_another_program_no_longer_than_its_deadline(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "runs.db"
+    with hardsave.open(f"sqlite:///{path}") as vault:
+        line = vault.timeline("main")
+        line.save({"turn": 1})
+        hold = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        hold += "c.execute('BEGIN IMMEDIATE'); print(flush=True); input(); c.rollback()"
+        command = [sys.executable, "-c", hold, str(path)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            with hardsave.deadline(0.05), pytest.raises(DeadlineExceeded):
+                line.save({"turn": 2})
+            released = threading.Timer(0.3, other.communicate, [b"\n"])
+            released.start()
+            line.save({"turn": 3})  # without a deadline it waits as before
+            released.join()
+        assert [each.state["turn"] for each in line.checkpoints()] == [3, 1]

@@ -234,10 +234,10 @@ class Timeline:
         return await self._pool.run(self._sync.summary)
 
     async def fork(self, ref: Ref = "@", *, name: str, key: str | None = None) -> "Timeline":
-        made = await self._pool.run(self._sync.fork, plain(ref), name=name, key=key)
-        line = Timeline(made, self._pool)
-        await self._pool.tell("forked", line)
-        return line
+        pool = self._pool
+        made, is_new = await pool.run_once(self._sync.fork, plain(ref), name=name, key=key)
+        line = Timeline(made, pool)
+        return await self._told("forked", line) if is_new else line
 
     async def graph(
         self, *, limit: int = 1_000, after: str | None = None
@@ -276,7 +276,7 @@ class Timeline:
         expect: Checkpoint | Rewind | str | None = None,
         key: str | None = None,
     ) -> Rewind:
-        done = await self._pool.run(
+        done, is_new = await self._pool.run_once(
             self._sync.rewind,
             None if ref is None else plain(ref),
             what=what,
@@ -291,7 +291,7 @@ class Timeline:
             expect=expect.sync if isinstance(expect, Checkpoint) else expect,
             key=key,
         )
-        if done.moved or ((done.files or done.tasks) and not dry_run):
+        if is_new and (done.moved or ((done.files or done.tasks) and not dry_run)):
             await self._pool.tell("rewound" if done.moved else "checkpoint_restored", done)
         return done
 
@@ -312,19 +312,23 @@ class Timeline:
         )
 
     async def undo(self, *, key: str | None = None) -> Operation:
-        return await self._told("undone", await self._pool.run(self._sync.undo, key=key))
+        done, is_new = await self._pool.run_once(self._sync.undo, key=key)
+        return await self._told("undone", done) if is_new else done
 
     async def redo(self, *, key: str | None = None) -> Operation:
-        return await self._told("redone", await self._pool.run(self._sync.redo, key=key))
+        done, is_new = await self._pool.run_once(self._sync.redo, key=key)
+        return await self._told("redone", done) if is_new else done
 
     async def clear(self, *, key: str | None = None) -> int:
-        count = await self._pool.run(self._sync.clear, key=key)
-        await self._pool.tell("cleared", self)
+        count, is_new = await self._pool.run_once(self._sync.clear, key=key)
+        if is_new:
+            await self._pool.tell("cleared", self)
         return count
 
     async def delete(self, *, key: str | None = None) -> int:
-        count = await self._pool.run(self._sync.delete, key=key)
-        await self._pool.tell("deleted", self)
+        count, is_new = await self._pool.run_once(self._sync.delete, key=key)
+        if is_new:
+            await self._pool.tell("deleted", self)
         return count
 
     async def _told(self, event: EventName, done: T) -> T:

@@ -10,9 +10,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from hardsave.errors import Misuse
 from hardsave.logs import log
+from hardsave.objects.records import Id
 from hardsave.tasks.threads import Crew
 from hardsave.vault import own_moves
 from hardsave.vault.events import EventName
+from hardsave.vault.request_key import repeats
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -45,6 +47,19 @@ class Pool:
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._start(self._calls, call, *args, **kwargs)
+
+    async def run_once(
+        self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[T, bool]:
+        """What a request with a key comes to, and whether it was carried out now: it may have been
+        answered from the log."""
+        repeated: list[Id] = []
+        token = repeats.set(repeated)
+        try:
+            running = self._start(self._calls, call, *args, **kwargs)
+        finally:
+            repeats.reset(token)
+        return await running, not repeated
 
     async def run_to_the_end(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await to_the_end(self._start(self._calls, call, *args, **kwargs))

@@ -193,10 +193,12 @@ class Vault:
         return off
 
     async def undo(self, *, key: str | None = None) -> Operation:
-        return await self._told("undone", await self._pool.run(self._sync.undo, key=key))
+        done, is_new = await self._pool.run_once(self._sync.undo, key=key)
+        return await self._told("undone", done) if is_new else done
 
     async def redo(self, *, key: str | None = None) -> Operation:
-        return await self._told("redone", await self._pool.run(self._sync.redo, key=key))
+        done, is_new = await self._pool.run_once(self._sync.redo, key=key)
+        return await self._told("redone", done) if is_new else done
 
     async def operations(
         self, timeline: str | None = None, *, limit: int = 50, after: str | None = None
@@ -204,9 +206,9 @@ class Vault:
         return await self._pool.run(self._sync.operations, timeline, limit=limit, after=after)
 
     async def delete(self, ref: Ref, *, key: str | None = None) -> Checkpoint:
-        deleted = await self._pool.run(self._sync.delete, plain(ref), key=key)
+        deleted, is_new = await self._pool.run_once(self._sync.delete, plain(ref), key=key)
         checkpoint = Checkpoint(deleted, self._pool)
-        return await self._told("deleted", checkpoint)
+        return await self._told("deleted", checkpoint) if is_new else checkpoint
 
     async def _told(self, event: EventName, done: T) -> T:
         await self._pool.tell(event, done)

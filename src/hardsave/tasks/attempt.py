@@ -16,6 +16,7 @@ from hardsave.logs import log
 from hardsave.objects.records import EntryRecord, Id, TaskRecord, named_id
 from hardsave.stores.base import Store
 from hardsave.stores.ledger import Fence, TaskMove, Work, lost_message
+from hardsave.stores.lent import is_same
 from hardsave.tasks import current, error_text, names, retry, states
 from hardsave.tasks.calls import (
     MOST_SAID,
@@ -380,7 +381,7 @@ class _AtWork:
 
     def is_at(self, store: Store, user: str | None) -> bool:
         desk = self._attempt._desk
-        return desk.store is store and desk.user == user
+        return desk.user == user and (desk.store is store or is_same(desk.store, store))
 
     def standing(self) -> current.Standing | None:
         attempt, task = self._attempt, self._attempt._record

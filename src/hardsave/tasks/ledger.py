@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from hardsave.defaults import LEASE_SECONDS
 from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.logs import log
-from hardsave.objects.records import EntryRecord, TaskRecord
+from hardsave.objects.records import EntryRecord, Id, TaskRecord
 from hardsave.page import Page, cursor_of, place_of
+from hardsave.progress import check_deadline
 from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work, every
 from hardsave.tasks import (
     adding,
@@ -78,6 +79,7 @@ class Tasks(threads.Shared):
         What is there stays as it is, and comes back with `is_new=False`; if it has failed and
         has attempts left, it is put back to work under its old identity.
         """
+        check_deadline()
         record = adding.new(
             self._desk,
             id=id,
@@ -126,8 +128,7 @@ class Tasks(threads.Shared):
         of the page before, also if the tasks of that page are gone by now."""
         if state is not None and state not in states.STATES:
             raise Misuse(f"a state is one of {', '.join(states.STATES)}, not {state!r}")
-        if limit < 1:
-            raise Misuse(f"limit is at least 1, not {limit}")
+        _check_limit(limit)
         listing = f"tasks {self._desk.user!r} {newest_first}"
         query = TaskQuery(
             limit + 1, after=_place(after, listing), state=state, newest_first=newest_first
@@ -504,6 +505,22 @@ def newest(tasks: Tasks, state: str | None, after: int) -> Iterator[tuple[int, T
     query = TaskQuery(PAGE, after=after, state=state, newest_first=True)
     for row in every(tasks._desk.store, tasks._desk.user, query):
         yield row.place, tasks._view(row)
+
+
+def beside(tasks: Tasks, id: str) -> Iterator[Task]:
+    """Tasks in progress on the host that works on this one, and those whose host is not known."""
+    store, user = tasks._desk.store, tasks._desk.user
+    hosts: dict[Id | None, str] = {owner.id: owner.host for owner in store.owners(user)}
+    own = store.task(user, id)
+    here = None if own is None else hosts.get(own.owner)
+    for row in every(store, user, TaskQuery(PAGE, state="in_progress")):
+        if here is None or hosts.get(row.owner, here) == here:
+            yield tasks._view(row)
+
+
+def _check_limit(limit: Any) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit < 1 << 62:
+        raise Misuse(f"limit is at least 1, and no astronomical number, not {limit!r}")
 
 
 def _place(after: Any, listing: str) -> int:

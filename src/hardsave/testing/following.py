@@ -53,9 +53,10 @@ class Following:
         self, pool: ProcessPool, tmp_path: Path
     ) -> None:
         store = self.open_store(tmp_path)
-        workers = pool.at(tmp_path, 2)
-        for at, (each, user) in enumerate(zip(workers, (None, "ada"), strict=True)):
-            each.tell("save", timeline=f"line {at}", count=25, writer="w", user=user)
+        users = (None, None, "ada")  # numbers are given per user: two processes write for one
+        workers = pool.at(tmp_path, len(users))
+        for at, (each, user) in enumerate(zip(workers, users, strict=True)):
+            each.tell("save", timeline=f"line {at}", count=25, writer=f"w{at}", user=user)
         answered: list[object] = []
 
         def is_done() -> bool:
@@ -65,8 +66,9 @@ class Following:
 
         found = followed(store, None, is_done)
         assert found == everything(store, None)
-        assert len(found) == 25
+        assert len(found) == 50
         assert store.latest_number(None) >= found[-1].number
+        assert len(everything(store, "ada")) == 25
         store.close()
 
 

@@ -24,6 +24,7 @@ class History:
 
     def find(self, ref: str, timeline: str | None = None) -> CheckpointRecord:
         """The checkpoint that `ref` names; `@…` and names are looked up on `timeline`."""
+        check_deadline()
         meant = refs.parse(ref)
         if isinstance(meant, refs.Back):
             found = self._back(ref, timeline, meant.steps)
@@ -135,11 +136,12 @@ class History:
         self, *, deleted: bool = False, prefix: str = "", after: str | None = None
     ) -> Iterator[TimelineRecord]:
         """Those that are not deleted, by name; or all."""
+        check_deadline()
         while rows := self._store.timelines(
             self._user, after, PAGE, deleted=deleted, prefix=prefix
         ):
-            check_deadline()
             yield from rows
+            check_deadline()
             after = rows[-1].name
 
     def at(self, id: Id) -> CheckpointRecord:

@@ -172,7 +172,9 @@ class _Reading:
         if isinstance(data, list):
             return [self.of(item) for item in data]
         if not isinstance(data, dict):
-            return data
+            return _plain(data)
+        if not all(isinstance(key, str) for key in data):
+            raise TypeError("the keys of an object are texts")
         if len(data) == 1:
             [(tag, content)] = data.items()
             if tag in TAGS:
@@ -182,20 +184,63 @@ class _Reading:
     def _tagged(self, tag: str, content: Any) -> Any:
         if tag in _FORMS:
             form = _FORMS[tag]
-            return REVIVALS[form.code](self.of(content) if tag in _HOLDERS else form.read(content))
+            if tag in _HOLDERS:
+                return REVIVALS[form.code](self.of(_list(content)))
+            return REVIVALS[form.code](form.read(content))
         match tag:
             case "$map":
-                pairs = [(self.of(key), self.of(item)) for key, item in content]
-                return REVIVALS[wire.MAP]([part for pair in pairs for part in pair])
+                return self._pairs(_list(content))
             case "$object":
-                name, fields = content
-                return self._types.object_from(name, self.of(fields))
+                name, fields = _list(content)
+                fields = self.of(fields)
+                _check_kinds(tag, (name, str), (fields, dict))
+                return self._types.object_from(name, fields)
             case "$enum":
-                name, member, value = content
-                return self._types.enum_from(name, member, self.of(value))
+                name, member, value = _list(content)
+                _check_kinds(tag, (name, str), (member or "", str))  # a flag may have no name
+                return self._member(name, member, self.of(value))
             case "$stored":
                 return Codec(self._types).decode(_unbase64(content))
         return _ATOMS[tag](content)
+
+    def _pairs(self, content: list[Any]) -> Any:
+        parts = [self.of(part) for pair in content for part in _pair(pair)]
+        keys = parts[::2]
+        if all(type(key) is str and _is_text(key) for key in keys) and not (
+            len(keys) == 1 and keys[0] in TAGS
+        ):
+            raise ValueError("a $map has a key that no object of JSON has")
+        return REVIVALS[wire.MAP](parts)
+
+    def _member(self, name: str, member: Any, value: Any) -> Any:
+        found = self._types.enum_from(name, member, value)
+        if isinstance(found, Enum) and found.name != member:
+            raise ValueError(f"{found!r} is not called {member!r}")
+        return found
+
+
+def _plain(data: Any) -> Any:
+    if data is None or isinstance(data, str | bool | int | float):
+        return data
+    raise TypeError(f"JSON has no {type(data).__name__}")
+
+
+def _list(content: Any) -> list[Any]:
+    if not isinstance(content, list):
+        raise TypeError(f"a list is missing, not {type(content).__name__}")
+    return content
+
+
+def _pair(content: Any) -> list[Any]:
+    if len(_list(content)) != 2:
+        raise ValueError("a $map is a list of pairs")
+    return _list(content)
+
+
+def _check_kinds(tag: str, *given: tuple[Any, type]) -> None:
+    for part, kind in given:
+        if not isinstance(part, kind):
+            raise TypeError(f"a part of {tag} is a {kind.__name__}, not {type(part).__name__}")
 
 
 def _digits(number: int) -> str:
@@ -229,6 +274,13 @@ def _is_text(value: str) -> bool:
     return True
 
 
+def _read_int(text: str) -> int:
+    found = int(text, 0)
+    if -_EXACT <= found <= _EXACT or _digits(found) != text:
+        raise ValueError(f"{text[:40]!r} is no whole number that JSON lacks")
+    return found
+
+
 def _read_float(text: str) -> float:
     if text not in ("nan", "inf", "-inf"):
         raise ValueError(f"{text!r} is no float that JSON lacks")
@@ -250,7 +302,7 @@ def _unbase64(text: str) -> bytes:
 _ATOMS: dict[str, Callable[[Any], Any]] = {
     "$bytes": _unbase64,
     "$float": _read_float,
-    "$int": lambda text: int(text, 0),
+    "$int": _read_int,
     "$text": _read_text,
 }
 TAGS = frozenset({*_FORMS, *_ATOMS, "$map", "$object", "$enum", "$stored"})

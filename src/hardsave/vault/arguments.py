@@ -80,7 +80,7 @@ def _class_of(wanted: Any) -> type | None:
 
 
 def check_limit(limit: Any) -> None:
-    if not isinstance(limit, int) or not 1 <= limit < 1 << 62:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit < 1 << 62:
         raise Misuse(f"limit is a number from 1 on, and no astronomical one, not {limit!r}")
 
 

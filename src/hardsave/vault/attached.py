@@ -4,13 +4,15 @@ A label is a text under a key, given with the save, and checkpoints are found by
 under a key, put with the checkpoint or later, replaced by its key, and gone with it.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import count
 from typing import Any
 
-from hardsave.defaults import MAX_LABELS, MAX_NAME, MAX_NOTE_BYTES
+from hardsave.defaults import MAX_LABELS, MAX_NAME, MAX_NOTE_BYTES, MAX_NOTE_KEY
 from hardsave.errors import Misuse
 from hardsave.objects.records import Id, Labels, Note
 from hardsave.page import Page, cursor_of
+from hardsave.progress import check_deadline
 from hardsave.timeline import names
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import check_limit, cursor
@@ -66,6 +68,8 @@ def notes_of(context: Context, given: Mapping[str, Any] | None) -> tuple[Note, .
 
 
 def put_notes(context: Context, ref: Ref, given: Mapping[str, Any], *, replace: bool) -> None:
+    if given is None:
+        raise Misuse("notes is a dict, not None")
     notes = notes_of(context, given)
     record = context.find(ref)
     if notes:
@@ -82,11 +86,13 @@ def without_text(
     and `value` take it out of texts and of encoded values."""
     labels, notes = {}, {}
     for id, held in context.store.labels(context.user, ids).items():
-        clean = tuple(sorted({text(key)[:MAX_NAME]: text(each) for key, each in held}.items()))
+        keys = _apart([key for key, _ in held], text, MAX_NAME)
+        clean = tuple(sorted((keys[key], text(each)) for key, each in held))
         if clean != held:
             labels[id] = clean
     for id, put in context.store.notes(context.user, ids).items():
-        changed = [Note(text(key), value(data)) for key, data in put]
+        keys = _apart([key for key, _ in put], text, MAX_NOTE_KEY)
+        changed = [Note(keys[key], value(data)) for key, data in put]
         if changed != put:
             pairs = [pair for pair in zip(put, changed, strict=True) if pair[0] != pair[1]]
             gone = [Note(old.key, b"") for old, new in pairs if old.key != new.key]
@@ -94,10 +100,26 @@ def without_text(
     return labels, notes
 
 
+def _apart(keys: Sequence[str], text: Callable[[str], str], longest: int) -> dict[str, str]:
+    """What keys become without a text. Those that would be equal are numbered, as under one key
+    only the last of their values would stay. No number may bring the text back."""
+    became = {key: key for key in keys if text(key) == key}
+    taken = set(became)
+    for key in keys:
+        if key not in became:
+            clean = text(key)
+            endings = ("" if at == 1 else str(at) for at in count(1))
+            tried = (clean[: longest - len(ending)] + ending for ending in endings)
+            became[key] = next(new for new in tried if new not in taken and text(new) == new)
+            taken.add(became[key])
+    return became
+
+
 def labelled(
     context: Context, given: Mapping[str, str], limit: int, after: str | None
 ) -> Page[Checkpoint]:
     """Checkpoints of all timelines that have these labels, the last saved first."""
+    check_deadline()
     check_limit(limit)
     labels = labels_of(context, given)
     if not labels:

@@ -12,11 +12,12 @@ refused, and never takes the files as they are by then.
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hardsave.errors import Conflict, Misuse
+from hardsave.errors import Misuse
 from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Place
+from hardsave.vault.save_request import CaptureGone
 from hardsave.vault.settling import settled
 
 if TYPE_CHECKING:
@@ -63,8 +64,9 @@ class Held:
     def take(self, *, afresh: bool = False) -> "Taken":
         """`afresh`: objects were gone that the save relied on, perhaps these."""
         taken, context = self._captured._taken, self._captured._context
-        if afresh and context.store.missing(context.user, taken.requires):
-            raise Conflict(
+        is_doubtful = afresh or not self._captured._pin.is_held
+        if is_doubtful and context.store.missing(context.user, taken.requires):
+            raise CaptureGone(
                 "the files that were captured are not stored any more: they have waited for their "
                 "save too long; capture them again"
             )

@@ -11,6 +11,7 @@ from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
 from hardsave.vault.arguments import encoded
 from hardsave.vault.context import Context
+from hardsave.vault.pin import Pin
 from hardsave.vault.place import Place
 from hardsave.vault.recovering import note, recover
 from hardsave.workspace.restore import execution
@@ -26,8 +27,8 @@ Commit = Callable[[Id, Place], object]
 def fill(context: Context, source: CheckpointRecord, path: Path, commit: Commit) -> Restored:
     """Write a checkpoint's files into a directory that is empty or does not exist yet.
 
-    `commit` decides: interrupted before it, whatever was made goes again, by whoever next uses
-    the directory or opens the store; after it, the copy is finished. If it is refused, all of it
+    `commit` decides: interrupted before it, all that was made goes again, when the directory is
+    used or the store is opened next; after it, the copy is finished. If it is refused, all of it
     goes at once.
     """
     if source.snapshot is None:
@@ -47,7 +48,12 @@ def fill(context: Context, source: CheckpointRecord, path: Path, commit: Commit)
             )
         id = context.new_id()
         decide = partial(commit, id, place)
-        return write_out(context, source, place.root, place.journal, id, decide)
+        pin = Pin(context, "copy")
+        pin.put({})  # before any file is written: a store that takes no writes refuses it here
+        try:
+            return write_out(context, source, place.root, place.journal, id, decide)
+        finally:
+            pin.give_back()
 
 
 def _names(place: Place) -> list[bytes]:
@@ -74,7 +80,7 @@ def write_out(
     id: Id,
     decide: Callable[[], object] = lambda: None,
 ) -> Restored:
-    """Write a checkpoint's files into a directory that is empty, and nobody else's yet, or is made.
+    """Write a checkpoint's files into a directory that is empty, and not in use yet, or is made.
 
     All of them or none; but a link that this file system cannot hold is found out late, when
     the rest is there.
@@ -103,8 +109,8 @@ def write_out(
 
 
 class _NoRules:
-    """What a checkpoint has is written, whatever its ignore files say: they ignored none of it,
-    because git tracked it, or somebody asked for it."""
+    """What a checkpoint has is written, no matter what its ignore files say: they ignored none of
+    it, because git tracked it, or the caller asked for it."""
 
     key = b""
 

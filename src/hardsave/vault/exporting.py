@@ -92,8 +92,11 @@ def _held(context: Context) -> Iterator[Callable[[], None]]:
     pin = Pin(context, "export")
     try:
         pin.put({})
-    except Unavailable as error:
-        log(__name__).warning("an export is made without a pin, and gc may end it: %s", error)
+    except Unavailable:
+        log(__name__).warning(
+            "an export is made without a pin, because the store cannot be written now; if a gc "
+            "beside it ends it, export again"
+        )
         yield lambda: None
         return
     try:

@@ -190,6 +190,8 @@ class Files:
         return found
 
     def _find(self, path: str) -> Entry | None:
+        if not isinstance(path, str):
+            raise Misuse(f"a path of a checkpoint's files is text, not {type(path).__name__}")
         inside = os.fsencode(path.strip("/"))
         if not inside:
             return Entry(DIRECTORY, 0, 0, self._top())

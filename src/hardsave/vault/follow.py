@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from hardsave.errors import Misuse
 from hardsave.objects.records import CheckpointRecord, EntryRecord, LogRecord
+from hardsave.progress import check_deadline
 from hardsave.record import Record
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
@@ -77,6 +78,7 @@ class Following(Iterator[Event[Checkpoint]]):
 
     def read(self) -> list[Event[Checkpoint]]:
         """What has happened since the last time; not always all of it, but never with a gap."""
+        check_deadline()
         try:
             records = self._read()
         except Misuse:

@@ -26,10 +26,11 @@ from hardsave.vault.arguments import (
     shaped,
     spoken,
 )
-from hardsave.vault.checkpoint import Checkpoint, Ref
+from hardsave.vault.checkpoint import Checkpoint, Ref, named
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName
 from hardsave.vault.line_saves import Directory, TimelineSaves
+from hardsave.vault.request_key import Request
 
 if TYPE_CHECKING:
     from hardsave.timeline.summary import TimelineSummary
@@ -183,9 +184,17 @@ class Timeline(TimelineSaves):
         from hardsave.vault import rewind  # most programs only save and load
 
         names.check_timeline(name)
-        id = request_key.id_of(self._context, key)
-        line = Timeline(self._context, name, rewind.fork(self._context, self._find(ref), name, id))
-        self._context.events.tell("forked", line)
+        context = self._context
+        request = request_key.request(context, key, "fork", self._name, named(ref), name)
+        standing, is_new = request_key.once(
+            context,
+            request,
+            lambda: rewind.fork(context, self._find(ref), name, request),
+            lambda _: context.store.timeline(context.user, name),
+        )
+        line = Timeline(context, name, standing)
+        if is_new:
+            context.events.tell("forked", line)
         return line
 
     def rewind(
@@ -230,18 +239,25 @@ class Timeline(TimelineSaves):
             tasks=tasks,
             dry_run=dry_run,
             expect=rewind_request.expected(expect),
-            key=request_key.id_of(self._context, key),
         )
         if tasks and paths is not None:
             raise Misuse("tasks go back with all that they did; leave tasks=True or the paths out")
-        self._context.look(self._name)
+        context, when = self._context, microseconds(before)
+        request = rewind_request.asked(context, self._name, key, how, ref, status, when)
+        context.look(self._name)
         with self._lock:
-            target = self._target(ref, status, microseconds(before))
-            done = rewind.rewind(self._context, self._name, target, how)
+            done, is_new = request_key.once(
+                context,
+                request,
+                lambda: rewind.rewind(
+                    context, self._name, self._target(ref, status, when), how.under(request)
+                ),
+                lambda entry: rewind.rewound_before(context, entry),
+            )
             if not dry_run:
                 self._saving.look()
-        if done.moved or ((done.files or done.tasks) and not dry_run):
-            self._context.events.tell("rewound" if done.moved else "checkpoint_restored", done)
+        if is_new and (done.moved or ((done.files or done.tasks) and not dry_run)):
+            context.events.tell("rewound" if done.moved else "checkpoint_restored", done)
         return done
 
     def guard(self, name: str | None = None, *, workspace: Directory) -> "Guard":
@@ -279,50 +295,60 @@ class Timeline(TimelineSaves):
         `key` see `rewind`."""
         from hardsave.vault import undo
 
-        return self._stepped(undo.undo, "undone", key)
+        return self._stepped("undo", undo.undo, "undone", key)
 
     def redo(self, *, key: str | None = None) -> "Operation":
         """Do again what the latest undo took back, if no operation came after it."""
         from hardsave.vault import undo
 
-        return self._stepped(undo.redo, "redone", key)
+        return self._stepped("redo", undo.redo, "redone", key)
 
     def clear(self, *, key: str | None = None) -> int:
         """Delete its checkpoints; its numbers go on. How many there were."""
         from hardsave.vault import rewind
 
-        self._context.look(self._name)
-        id = request_key.id_of(self._context, key)
-        with self._lock:
-            count = rewind.clear(self._context, self._name, id)
-            self._saving.look()
-        self._context.events.tell("cleared", self)
-        return count
+        return self._emptied("clear", rewind.clear, "cleared", key)
 
     def delete(self, *, key: str | None = None) -> int:
         """Delete the timeline with its checkpoints. How many there were."""
         from hardsave.vault import rewind
 
-        self._context.look(self._name)
-        id = request_key.id_of(self._context, key)
+        return self._emptied("delete", rewind.delete, "deleted", key)
+
+    def _emptied(
+        self,
+        kind: str,
+        empty: "Callable[[Context, str, Request], int]",
+        event: EventName,
+        key: str | None,
+    ) -> int:
+        from hardsave.vault import rewind
+
+        context = self._context
+        request = request_key.request(context, key, kind, self._name)
+        context.look(self._name)
         with self._lock:
-            count = rewind.delete(self._context, self._name, id)
+            count, is_new = request_key.once(
+                context, request, lambda: empty(context, self._name, request), rewind.hidden_before
+            )
             self._saving.look()
-        self._context.events.tell("deleted", self)
+        if is_new:
+            context.events.tell(event, self)
         return count
 
     def _stepped(
         self,
-        step: "Callable[[Context, str | None, Id | None], Operation]",
+        kind: str,
+        step: "Callable[[Context, str | None, Request], Operation]",
         event: EventName,
         key: str | None,
     ) -> "Operation":
         self._context.look(self._name)
-        id = request_key.id_of(self._context, key)
         with self._lock:
-            done = step(self._context, self._name, id)
+            done, is_new = stepped(self._context, self._name, kind, step, key)
             self._saving.look()
-        self._context.events.tell(event, done)
+        if is_new:
+            self._context.events.tell(event, done)
         return done
 
     def _target(self, ref: Ref | None, status: str | None, before: int | None) -> CheckpointRecord:
@@ -338,6 +364,25 @@ class Timeline(TimelineSaves):
             when = "" if before is None else f" from before {spoken(before)}"
             raise NotFound(f"timeline {self._name!r} has no checkpoint{like}{when} in its history")
         return found
+
+
+def stepped(
+    context: Context,
+    timeline: str | None,
+    kind: str,
+    step: "Callable[[Context, str | None, Request], Operation]",
+    key: str | None,
+) -> "tuple[Operation, bool]":
+    """An undo or a redo, and whether it was made now."""
+    from hardsave.vault import undo
+
+    request = request_key.request(context, key, kind, timeline)
+    return request_key.once(
+        context,
+        request,
+        lambda: step(context, timeline, request),
+        lambda entry: undo.turned_before(context, entry),
+    )
 
 
 def is_strict(line: Timeline) -> bool:

@@ -67,7 +67,8 @@ class TimelineSaves:
 
         `id` is for a save that may be asked for twice, or is named by the caller: `chk_` and 24 hex
         digits, random ones or those of `hardsave.checkpoint_id`. If a checkpoint has it already,
-        that one is returned and nothing is written. `parent` is the checkpoint that it stands on,
+        that one is returned and nothing is written; `Conflict` if it is on another timeline or has
+        another state. `parent` is the checkpoint that it stands on,
         if that is not the head; None: it begins anew. Either way it becomes the head.
         """
         what = about(*(self._context, name, kind, status, description, metadata), id=id)

@@ -29,6 +29,8 @@ from hardsave.tuples import NamedTuple
 
 KINDS = ("rewind", "restore", "guard", "fork", "delete", "clear", "import")
 STEPS = ("undo", "redo")
+NOTHING = "nothing"  # a request found nothing to do: only its key is kept, and nothing to undo
+_PLAIN = ("hid", "shown", "hidden_again", "added", "subject", "turned", "on_any", "asked")
 _codec = Codec()  # entries are plain data
 
 
@@ -83,6 +85,7 @@ class Effects(NamedTuple):
     files: FilesMove | None = None
     tasks: tuple[TaskMark, ...] = ()  # rolled back; of an undo: brought back
     about: Mapping[str, Any] = {}  # for people  # never changed
+    asked: bytes = b""  # digest of what was asked for; only if the caller gave a key
 
 
 class Entry(NamedTuple):
@@ -129,7 +132,7 @@ def encode(effects: Effects) -> bytes:
     data: dict[str, Any] = {
         "moves": [[m.become.name, _where(m.expect), _where(m.become)] for m in effects.moves]
     }
-    for name in ("hid", "shown", "hidden_again", "added", "subject", "turned", "on_any"):
+    for name in _PLAIN:
         if value := getattr(effects, name):
             data[name] = list(value) if isinstance(value, tuple) else value
     if effects.files is not None:
@@ -143,8 +146,11 @@ def encode(effects: Effects) -> bytes:
 
 def decode(record: LogRecord) -> Entry | None:
     """The operation that a log entry speaks of; None if it is about something else."""
-    if record.kind not in KINDS + STEPS:
-        return None
+    return read(record) if record.kind in KINDS + STEPS else None
+
+
+def read(record: LogRecord) -> Entry:
+    """What an entry says that was written by `encode`."""
     try:
         effects = _effects(dict(_codec.decode(record.data)))
         _check(effects)
@@ -172,6 +178,7 @@ def _effects(data: dict[str, Any]) -> Effects:
         on_any=data.pop("on_any", False),
         files=_files_move(data.pop("files", None)),
         tasks=tuple(TaskMark(*mark) for mark in data.pop("tasks", ())),
+        asked=data.pop("asked", b""),
         about=data,
     )
 

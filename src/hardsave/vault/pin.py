@@ -33,6 +33,11 @@ class Pin:
         store.put(user, objects, pin=self._pin, seconds=PIN_SECONDS)
         self._last = now
 
+    @property
+    def is_held(self) -> bool:
+        """Whether something was put, and it was not given back."""
+        return self._last is not None
+
     def keep(self) -> None:
         """Hold on, where nothing is put for a while: costs a write now and then."""
         if self._last is None or time.clock_gettime(_CLOCK) - self._last > KEEP_SECONDS:

@@ -140,8 +140,8 @@ class Places:
         return self.still_at(record.path, otherwise)
 
     def still_at(self, root: bytes, otherwise: str) -> "Place":
-        """The same for a path of this host: whatever has become a link to elsewhere since was never
-        saved, and is not written to."""
+        """The same for a path of this host: a directory that has become a link to elsewhere since
+        was never saved, and is not written to."""
         shown = os.fsdecode(root)
         if not os.path.isdir(root):
             raise Misuse(

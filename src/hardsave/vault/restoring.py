@@ -59,13 +59,13 @@ class Attempt:
 
 @contextmanager
 def attempt(
-    context: Context, place: Place, plan: RestorePlan, files: Taking, key: Id | None = None
+    context: Context, place: Place, plan: RestorePlan, files: Taking, entry: Id | None = None
 ) -> Iterator[Attempt]:
-    """Make a plan ready; run the block, which decides; do the rest. The lock is held. `key` is the
-    id of the operation, if its caller may ask for it twice."""
+    """Make a plan ready; run the block, which decides; do the rest. The lock is held. `entry`
+    is the id of the operation, if it has one already."""
     _check_room(place, plan)
     plan, safety = _saved_first(context, place, plan, files)
-    entry = key or context.new_id()
+    entry = entry or context.new_id()
     one = Attempt(entry, _move(place, plan, safety))
     git = (one.move.before, one.move.after) if one.move.git else None
     try:

@@ -19,6 +19,7 @@ from hardsave.objects.records import (
     TimelineRecord,
     WorkspaceRecord,
 )
+from hardsave.progress import check_deadline
 from hardsave.record import Record
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
 from hardsave.stores.workspaces import WorkspaceMove
@@ -28,6 +29,7 @@ from hardsave.vault import fencing, operations, request_key, rollback
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects, Entry, FilesMove
+from hardsave.vault.request_key import Request
 from hardsave.vault.rewind_request import How, Promise
 from hardsave.vault.rollback import RolledBack, Rolling
 
@@ -93,9 +95,7 @@ class _Plan(NamedTuple):
 
 def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
     """Take state, files or both back to a checkpoint, and tasks, if asked to."""
-    entry = request_key.repeated(context, how.key, name, "rewind", "restore")
-    if entry is not None:
-        return _as_done(context, entry, target)
+    check_deadline()
     rolling = Rolling(context, name, target, is_wanted=how.tasks)
     promise = Promise(context, name, target, how)
     done = _rewound(context, name, target, how, rolling, promise)
@@ -104,13 +104,14 @@ def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> R
     return done.replace(tasks=rolling.shown(), plan=promise.plan if how.dry_run else "")
 
 
-def _as_done(context: Context, entry: Entry, target: CheckpointRecord) -> Rewind:
-    """What a rewind returned that was asked for with the same key. What became of single files is
-    not kept."""
-    if entry.effects.about.get("to") != target.id:
-        raise request_key.used(entry)
+def rewound_before(context: Context, entry: Entry) -> Rewind:
+    """What a rewind returned that was asked for with the same key. What became of single files and
+    tasks is not kept."""
+    target = context.history.at(entry.effects.about["to"])
     move, files = next(iter(entry.effects.moves), None), entry.effects.files
     before = files.before if files is not None else move and move.expect and move.expect.head
+    if entry.kind == operations.NOTHING:
+        before = entry.effects.about.get("at")
     found = None if before is None else context.store.checkpoint(context.user, before)
     return Rewind(
         timeline=entry.timeline or target.timeline,
@@ -133,7 +134,7 @@ def _rewound(
         return _rewind_state(context, name, target, how, rolling, promise)
     place = how.workspace or _workspace_of(context, name, target)
     done = _restored(context, name, target, how, rolling, place, promise)
-    if done.move is None and (how.moves_head or how.tasks):  # the files are there already
+    if done.move is None and (how.moves_head or how.tasks or how.request):  # the files are there
         state = _rewind_state(context, name, target, how, rolling, promise)
         return state.replace(files=done.files)
     before = done.before or context.history.head(name)
@@ -172,15 +173,17 @@ def _restored(
     kind = how.named
     request = RestoreRequest(kind, name, target, how.paths, how.scope, git=how.git)
     with settled(context, place, only_looks=how.dry_run) as files:
+        request_key.check_not_done(context, how.request)
         plan = plan_restore(context, place, request, files)
         promise.meet(plan, rolling.find())
         if how.dry_run or plan.is_nothing:
             return _Restored(plan.changes())
-        with attempt(context, place, plan, files, how.key) as restore:
+        asked = how.request or Request(context.new_id())
+        with attempt(context, place, plan, files, asked.id) as restore:
             for standing in _standings(context, name, kind):
                 promise.check(standing, restore.move)
                 become = _with_files(context, target, how, restore.move, standing, rolling)
-                if _committed(context, name, kind, restore.entry, standing, become):
+                if _committed(context, name, kind, asked, standing, become):
                     break
         outcome = restore.outcome
     assert outcome is not None
@@ -261,19 +264,19 @@ def _rewind_state(
 ) -> Rewind:
     """Move the head of a timeline to a checkpoint, and roll tasks back."""
     before = context.history.head(name)
-    moved = how.moves_head and (before is None or before.id != target.id)
+    is_elsewhere = how.moves_head and (before is None or before.id != target.id)
 
-    after: Move | None = None
-    if (moved or how.tasks) and not how.dry_run:
-        after = _moved(context, name, target, how, rolling, promise)
-    if moved and not how.dry_run:
-        left = after.expect.head if after is not None and after.expect is not None else None
+    move: Move | None = None
+    if (is_elsewhere or how.tasks or how.request) and not how.dry_run:
+        move = _moved(context, name, target, how, rolling, promise)
+    if move is not None:
+        left = None if move.expect is None else move.expect.head
         before = None if left is None else context.store.checkpoint(context.user, left)
     return Rewind(
         timeline=name,
         before=None if before is None else context.checkpoint(before),
         target=context.checkpoint(target),
-        moved=moved and not how.dry_run,
+        moved=move is not None,
     )
 
 
@@ -286,15 +289,18 @@ def _moved(
     promise: Promise,
 ) -> Move | None:
     """Commit the rewind of a state, with the tasks that it rolls back."""
-    id, kind = how.key or context.new_id(), how.kind or "rewind"
+    request, kind = how.request or Request(context.new_id()), how.kind or "rewind"
     for standing in _standings(context, name, kind):
         promise.check(standing)
         become = standing
         if how.moves_head:
             become = standing._replace(head=target.id, is_deleted=False)
+        tasks = rolling.find()
         about = {"to": target.id}
-        plan = _Plan(become, keeps=(target.id,), about=about, tasks=rolling.find())
-        if done := _committed(context, name, kind, id, standing, plan):
+        if become == standing and not tasks and standing.head is not None:  # for a repeated request
+            about["at"] = standing.head
+        plan = _Plan(become, keeps=(target.id,), about=about, tasks=tasks)
+        if done := _committed(context, name, kind, request, standing, plan):
             return done.move
     return None
 
@@ -303,7 +309,7 @@ def fork(
     context: Context,
     source: CheckpointRecord,
     name: str,
-    id: Id | None = None,
+    request: Request,
     place: "Place | None" = None,
 ) -> TimelineRecord:
     """A timeline that starts at a checkpoint; one that was deleted may give its name.
@@ -311,11 +317,6 @@ def fork(
     With a `place`, where its files are by now, it begins with a checkpoint of them.
     """
     standing = context.store.timeline(context.user, name)
-    done = request_key.repeated(context, id, name, "fork")
-    if done is not None and standing is not None:
-        if done.effects.about.get("source") != source.id:
-            raise request_key.used(done)
-        return standing
     if standing is not None and not standing.is_deleted:
         raise Conflict(f"timeline {name!r} exists already; choose another name")
     moment = context.clock()
@@ -329,13 +330,12 @@ def fork(
         become = become._replace(head=added[0].id, last_seq=added[0].seq)
     move = Move(standing, become)
     about = {"source": source.id, "from": source.timeline}
-    effects = Effects((move,), added=len(added), about=about)
-    data = operations.encode(effects)
-    entry = LogRecord(0, id or context.new_id(), name, "fork", moment, data)
+    effects = Effects((move,), added=len(added), about=about, asked=request.asked)
+    entry = LogRecord(0, request.id, name, "fork", moment, operations.encode(effects))
     changes = Changes(keeps=(source.id,), checkpoints=added)
     needed = source.roots if added else ()
     batch = Batch(context.user, entry, move, requires=needed, changes=changes, workspaces=where)
-    fencing.commit(context, batch)
+    request_key.commit(context, batch, request)
     return become
 
 
@@ -361,37 +361,34 @@ def _first(
     )
 
 
-def clear(context: Context, name: str, key: Id | None = None) -> int:
+def clear(context: Context, name: str, request: Request) -> int:
     """Hide all checkpoints of a timeline; its numbers go on. How many there were."""
-    if context.store.timeline(context.user, name) is None:
-        return 0
-    return _hide_all(context, name, "clear", key, is_deleted=False)
+    if context.store.timeline(context.user, name) is not None:
+        return _hide_all(context, name, "clear", request, is_deleted=False)
+    if request.has_key:
+        data = operations.encode(Effects(about={"checkpoints": 0}, asked=request.asked))
+        entry = LogRecord(0, request.id, name, operations.NOTHING, context.clock(), data)
+        request_key.commit(context, Batch(context.user, entry), request)
+    return 0
 
 
-def delete(context: Context, name: str, key: Id | None = None) -> int:
+def delete(context: Context, name: str, request: Request) -> int:
     """Hide a timeline with all its checkpoints. How many there were."""
-    return _hide_all(context, name, "delete", key, is_deleted=True)
+    return _hide_all(context, name, "delete", request, is_deleted=True)
 
 
-def deleted_by(context: Context, key: Id | None) -> CheckpointRecord | None:
-    """The checkpoint that a request with this key has deleted; None if it was not made yet."""
-    entry = request_key.repeated(context, key, None, "delete")
-    if entry is None:
-        return None
-    if "checkpoint" not in entry.effects.about:  # it was about a whole timeline
-        raise request_key.used(entry)
-    return context.history.at(entry.effects.about["checkpoint"])
+def hidden_before(entry: Entry) -> int:
+    """What `clear` or `delete` returned that was asked for with the same key."""
+    return int(entry.effects.about["checkpoints"])
 
 
-def delete_one(context: Context, record: CheckpointRecord, key: Id | None = None) -> None:
+def delete_one(context: Context, record: CheckpointRecord, request: Request) -> CheckpointRecord:
     """Hide one checkpoint. If it is its timeline's head, the one before it becomes the head."""
-    if deleted_by(context, key) is not None:
-        return
     for line in context.history.timelines():
         if line.head == record.id and line.name != record.timeline:
             raise Conflict(f"it is the head of timeline {line.name!r}: delete that first")
 
-    id, name = key or context.new_id(), record.timeline
+    name = record.timeline
     for standing in _standings(context, name, "delete"):
         become = standing
         if standing.head == record.id:
@@ -399,22 +396,23 @@ def delete_one(context: Context, record: CheckpointRecord, key: Id | None = None
             become = standing._replace(head=None if above is None else above.id)
         keeps = () if become.head is None else (become.head,)
         plan = _Plan(become, (record.id,), keeps, {"checkpoint": record.id})
-        if _committed(context, name, "delete", id, standing, plan):
-            return
+        if _committed(context, name, "delete", request, standing, plan):
+            break
+    return record
 
 
-def _hide_all(context: Context, name: str, kind: str, key: Id | None, *, is_deleted: bool) -> int:
-    entry = request_key.repeated(context, key, name, kind)
-    if entry is not None:
-        if "checkpoints" not in entry.effects.about:  # it was about one of them
-            raise request_key.used(entry)
-        return int(entry.effects.about["checkpoints"])
-    id, ids = key or context.new_id(), tuple[Id, ...]()
+def deleted_before(context: Context, entry: Entry) -> CheckpointRecord:
+    """What `delete_one` returned that was asked for with the same key."""
+    return context.history.at(entry.effects.about["checkpoint"])
+
+
+def _hide_all(context: Context, name: str, kind: str, request: Request, *, is_deleted: bool) -> int:
+    ids = tuple[Id, ...]()
     for standing in _standings(context, name, kind):
         ids = tuple(record.id for record in context.history.line(name))
         become = standing._replace(head=None, is_deleted=is_deleted)
         plan = _Plan(become, ids, about={"checkpoints": len(ids)})
-        if _committed(context, name, kind, id, standing, plan):
+        if _committed(context, name, kind, request, standing, plan):
             break
     return len(ids)
 
@@ -438,22 +436,32 @@ class _Committed(NamedTuple):
 
 
 def _committed(
-    context: Context, name: str, kind: str, id: Id, standing: TimelineRecord, plan: _Plan
+    context: Context,
+    name: str,
+    kind: str,
+    request: Request,
+    standing: TimelineRecord,
+    plan: _Plan,
 ) -> _Committed | None:
     """Attempt a plan on a timeline as it stood; None if it stands elsewhere by now: look again.
     Refused, like a save, to an attempt that has lost its task."""
     stays = plan.become == standing
     if stays and not plan.hide and not plan.tasks and plan.files is None:
-        return _Committed(None)
-    move = None if stays and (plan.files or plan.tasks) else Move(standing, plan.become)
+        if not request.has_key:
+            return _Committed(None)
+        kind = operations.NOTHING
+    move = None if stays and not plan.hide else Move(standing, plan.become)
     moves = () if move is None or plan.is_about_files else (move,)
     effects = Effects(moves, hid=bool(plan.hide), about=plan.about, files=plan.files)
-    effects = effects._replace(tasks=rollback.marks(plan.tasks))
-    work = rollback.rolled_back(context, plan.tasks, id)
-    record = LogRecord(0, id, name, kind, context.clock(), operations.encode(effects))
+    effects = effects._replace(tasks=rollback.marks(plan.tasks), asked=request.asked)
+    work = rollback.rolled_back(context, plan.tasks, request.id)
+    record = LogRecord(0, request.id, name, kind, context.clock(), operations.encode(effects))
     changes = Changes(hide=plan.hide, keeps=plan.keeps)
     try:
-        fencing.commit(context, Batch(context.user, record, move, changes=changes, work=work))
+        batch = Batch(context.user, record, move, changes=changes, work=work)
+        request_key.commit(context, batch, request)
+    except request_key.MadeMeanwhile:
+        raise
     except CheckpointGone as error:
         raise NotFound(f"{error}; choose another checkpoint") from error
     except LeaseLost:

@@ -15,9 +15,10 @@ from hardsave.objects.records import CheckpointRecord, Id, TaskRecord, TimelineR
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import encoded, whole_id
-from hardsave.vault.checkpoint import Checkpoint, record_of
+from hardsave.vault.checkpoint import Checkpoint, Ref, named, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.operations import FilesMove
+from hardsave.vault.request_key import Request, request
 
 if TYPE_CHECKING:
     from hardsave.vault.choosing import Scope
@@ -43,7 +44,11 @@ class How(NamedTuple):
     dry_run: bool = False
     kind: str | None = None
     expect: "Id | str | None" = None  # the head, or a plan
-    key: Id | None = None  # of the operation, if its caller may ask for it twice
+    request: Request | None = None  # None: it has no key
+
+    def under(self, request: Request) -> "How":
+        """The same, with the key of a request, if that has one."""
+        return self._replace(request=request) if request.has_key else self
 
     @property
     def moves_head(self) -> bool:
@@ -77,6 +82,23 @@ def how(
     place = None if workspace is None else context.places.at(workspace)
     given = None if paths is None else tuple(encoded(path, "the path") for path in paths)
     return How(what, given, scope, git, place)
+
+
+def asked(
+    context: Context,
+    name: str,
+    key: Any,
+    how: How,
+    ref: Ref | None,
+    status: str | None,
+    before: int | None,
+) -> Request:
+    """The request as its caller has put it; what it expects is no part of what is to be done. A dry
+    run does nothing that could be done twice."""
+    root = None if how.workspace is None else how.workspace.root
+    said = (None if ref is None else named(ref), status, before)
+    asked = request(context, key, "rewind", name, *said, *how[:4], root, how.tasks)
+    return Request(asked.id) if how.dry_run else asked
 
 
 class Planned(Protocol):

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hardsave.defaults import MAX_METADATA_BYTES
-from hardsave.errors import Misuse
+from hardsave.errors import Conflict, Misuse
 from hardsave.objects.records import Id, filled
 from hardsave.timeline import names
 from hardsave.timeline.step_summary import TITLE, StepSummary, beginning, line
@@ -29,6 +29,10 @@ class AnyHead(Enum):
 
 ANY_HEAD: Final = AnyHead.ANY_HEAD
 Expected = Checkpoint | str | AnyHead | None
+
+
+class CaptureGone(Conflict):
+    """Files that were captured before their save are not stored any more."""
 
 
 class About(NamedTuple):

@@ -16,6 +16,7 @@ from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.levels import Out
 from hardsave.objects.records import CheckpointRecord, Id, TimelineRecord, filled
+from hardsave.progress import check_deadline
 from hardsave.stores.base import (
     NO_CHANGES,
     NO_LABELS,
@@ -37,7 +38,7 @@ from hardsave.vault.context import Context
 from hardsave.vault.parts import Parts
 from hardsave.vault.pin import Pin
 from hardsave.vault.receipt import Receipt
-from hardsave.vault.save_request import ANY_HEAD, RUNNING, About, Expected, SaveRequest
+from hardsave.vault.save_request import ANY_HEAD, RUNNING, About, CaptureGone, Expected, SaveRequest
 from hardsave.vault.step_summaries import Heard, Summaries, Told
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Saving:
     def save(self, request: SaveRequest, files: "Taking | Held | None" = None) -> CheckpointRecord:
         """Plan a request on the head that was seen, and attempt that, as often as it takes. If a
         checkpoint has the id that its caller has chosen, that one is returned."""
-        if request.about.is_chosen and (done := self._done(request.about.id)):
+        if request.about.is_chosen and (done := self._done(request)):
             return done
         if request.expect is not None or self._attempted is not None:
             self._expect(request)
@@ -120,13 +121,13 @@ class Saving:
                 taken = None if files is None else files.take(afresh=gone > 0)
                 record = self._attempt(self._plan(request, taken, pin, asks=gone == 0))
             except (Conflict, Corrupt) as error:
-                if request.about.is_chosen and (done := self._done(request.about.id)):
+                if request.about.is_chosen and (done := self._done(request)):
                     return done  # by another process, just now
                 gone = self._again(error, request, gone, was_grown=was_grown)
                 continue
             if files is not None:
                 files.done()
-            return self._ours(record) if request.about.is_chosen else record
+            return self._ours(record, request) if request.about.is_chosen else record
 
     def _expect(self, request: SaveRequest) -> None:
         """Take up what the caller expects of the head, and settle what an attempt left open."""
@@ -142,7 +143,7 @@ class Saving:
     ) -> int:
         """Whether a plan that could not be committed is to be made anew, on which head, and how
         often objects were gone by now; else the error is raised."""
-        if isinstance(error, WorkspaceTaken):
+        if isinstance(error, WorkspaceTaken | CaptureGone):
             raise error
         if isinstance(error, LeaseLost):
             work = current.work(self._context.store, self._context.user)
@@ -166,27 +167,26 @@ class Saving:
         self.look()
         return gone
 
-    def _done(self, id: Id) -> CheckpointRecord | None:
-        """What has the id that a caller has chosen, if it was saved before. One that was deleted is
-        not given as if it had been saved now."""
-        found = self._context.store.checkpoint(self._context.user, id)
-        if found is not None and found.is_hidden:
-            raise Conflict(
-                f"checkpoint {to_text(id)} was saved before, and deleted; undo brings it back, and "
-                "what is new is saved under another id"
-            )
+    def _done(self, request: SaveRequest) -> CheckpointRecord | None:
+        """What has the id that a caller has chosen, if the same was saved before. One that was
+        deleted is not given as if it had been saved now."""
+        found = self._context.store.checkpoint(self._context.user, request.about.id)
+        if found is not None:
+            from hardsave.vault import chosen_id  # few saves come twice
+
+            chosen_id.check_same(self._context, self._name, request, found)
         return found
 
-    def _ours(self, record: CheckpointRecord) -> CheckpointRecord:
+    def _ours(self, record: CheckpointRecord, request: SaveRequest) -> CheckpointRecord:
         """What was committed under a chosen id. The store recognises an id that comes twice: then
         another process was quicker, and nothing of what is remembered here was written."""
-        found = self._done(record.id)
+        found = self._context.store.checkpoint(self._context.user, record.id)
         if found is None or found[1:-1] == record[1:-1]:
             return record
         self._memory = self._made = None
         self._summaries.forget()
         self.look()
-        return found
+        return self._done(request) or record
 
     def _plan(
         self, request: SaveRequest, files: "Taken | None", pin: Pin | None, *, asks: bool
@@ -233,6 +233,7 @@ class Saving:
 
     def _attempt(self, plan: SavePlan) -> CheckpointRecord:
         """Commit a plan, and remember what it made."""
+        check_deadline()
         batch, record, become, memory, told = plan
         self._attempted = become
         number = self._context.store.commit(batch)

@@ -116,7 +116,7 @@ def _touched(context: Context, after: int, upto: int) -> set[str] | None:
         return None
     names: set[str] = set()
     for entry in entries:
-        if entry.kind == "fork":
+        if entry.kind in ("fork", operations.NOTHING):
             continue  # hides nothing
         found = None if entry.timeline is None else _decoded(entry)
         if found is None:

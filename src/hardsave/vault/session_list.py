@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
+from hardsave.errors import Misuse
 from hardsave.page import Page, cursor_of
+from hardsave.progress import check_deadline
 from hardsave.record import Record
 from hardsave.stores.base import TimelineQuery, TimelineRow
 from hardsave.timeline import names
@@ -91,16 +93,19 @@ def sessions(
     after: str | None,
     narrowed: Narrowed,
 ) -> Page[Session[Checkpoint]]:
+    check_deadline()
     check_limit(limit)
     text, prefix, status, deleted = narrowed
     check_asked(text=text, prefix=prefix, status=status)
+    if None in (text, prefix):
+        raise Misuse("text and prefix are texts, not None; leave them out to list all")
     listing = _listing(context.user)
     query = TimelineQuery(
         limit=limit + 1,  # one more, to know whether another page follows
         after=_place(after, listing),
         deleted=deleted,
-        prefix=prefix or "",
-        text=text or "",
+        prefix=prefix,
+        text=text,
         status=status,
     )
     rows: list[TimelineRow] = []
@@ -129,6 +134,7 @@ def _listing(user: str | None) -> str:
 def moments(
     context: Context, workspace: Directory, limit: int, after: str | None
 ) -> Page[Checkpoint]:
+    check_deadline()
     check_limit(limit)
     root = _real(workspace)
     listing = f"moments {context.user!r} {root!r}"

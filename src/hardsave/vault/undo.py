@@ -22,6 +22,7 @@ from hardsave.vault import fencing, operations, request_key
 from hardsave.vault.arguments import check_limit, cursor
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Entry, FilesMove, Lost
+from hardsave.vault.request_key import Request
 
 if TYPE_CHECKING:
     from hardsave.vault.restore_plan import FileChanges
@@ -54,14 +55,14 @@ class Operation(Record):
 Choose = Callable[[Iterator[Entry], str | None], Entry | None]
 
 
-def undo(context: Context, timeline: str | None, key: Id | None = None) -> Operation:
+def undo(context: Context, timeline: str | None, request: Request) -> Operation:
     """Take back the latest operation of a timeline; None: of all of this user's."""
-    return _step(context, timeline, "undo", operations.next_undo, key)
+    return _step(context, timeline, "undo", operations.next_undo, request)
 
 
-def redo(context: Context, timeline: str | None, key: Id | None = None) -> Operation:
+def redo(context: Context, timeline: str | None, request: Request) -> Operation:
     """Do again what the latest undo took back."""
-    return _step(context, timeline, "redo", operations.next_redo, key)
+    return _step(context, timeline, "redo", operations.next_redo, request)
 
 
 def page(context: Context, timeline: str | None, limit: int, after: str | None) -> Page[Operation]:
@@ -119,12 +120,8 @@ def unsettled(context: Context, timeline: str | None) -> Iterator[Entry]:
 
 
 def _step(
-    context: Context, timeline: str | None, kind: str, choose: Choose, key: Id | None
+    context: Context, timeline: str | None, kind: str, choose: Choose, request: Request
 ) -> Operation:
-    done = request_key.repeated(context, key, timeline, kind)
-    if done is not None:
-        return _as_done(context, done)
-    id = key or context.new_id()
     for _ in range(_ATTEMPTS):
         latest = _latest(context)
         met: list[Entry] = []
@@ -135,7 +132,7 @@ def _step(
         _check_it_stands(context, entry, choose, timeline)
         try:
             on_any = timeline is None and operations.is_all_within(met, entry)
-            return _take(context, entry, _Step(kind, id, latest, on_any, _lost(met, entry), key))
+            return _take(context, entry, _Step(kind, request, latest, on_any, _lost(met, entry)))
         except _Moved:
             continue
         except CheckpointGone as error:
@@ -143,7 +140,7 @@ def _step(
     raise Conflict(f"other operations came first {_ATTEMPTS} times; try {kind} again")
 
 
-def _as_done(context: Context, done: Entry) -> Operation:
+def turned_before(context: Context, done: Entry) -> Operation:
     """What a step returned that was asked for with the same key."""
     turned = context.store.log(context.user, done.effects.turned - 1, 1)
     about = {"of": turned[0].kind} if turned else {}
@@ -167,11 +164,10 @@ class _Step(NamedTuple):
     """An undo or a redo that is to be committed."""
 
     kind: str
-    id: Id
+    request: Request
     latest: int  # the number of the last entry when it was decided
     on_any: bool  # what came after that which it turns around is settled, on any timeline
     lost: tuple[Lost, ...]  # since then
-    key: Id | None = None  # the id, if it is the caller's
 
 
 class _Moved(Conflict):
@@ -216,10 +212,11 @@ def _take(context: Context, entry: Entry, step: _Step) -> Operation:
     place = context.places.still(entry.effects.files.workspace, f"then {step.kind} again")
     request = turned(context, entry, entry.effects.files, step.kind)
     with settled(context, place) as files:
+        request_key.check_not_done(context, step.request)
         plan = plan_restore(context, place, request, files)
         if not plan.is_nothing:
-            with attempt(context, place, plan, files, step.key) as restore:
-                done = _turned(context, entry, step._replace(id=restore.entry), restore.move)
+            with attempt(context, place, plan, files, step.request.id) as restore:
+                done = _turned(context, entry, step, restore.move)
             assert restore.outcome is not None
             return done.replace(files=restore.outcome.files)
     return _turned(context, entry, step).replace(files=plan.changes())
@@ -241,15 +238,17 @@ def _turned(
     turn = operations.turn(
         entry, standing, newest=newest, hide=hide, latest=step.latest, files=files
     )
-    effects = turn.effects._replace(on_any=step.on_any, lost=step.lost + turn.effects.lost)
+    effects = turn.effects._replace(
+        on_any=step.on_any, lost=step.lost + turn.effects.lost, asked=step.request.asked
+    )
     timeline = entry.timeline
     data = operations.encode(effects)
-    record = LogRecord(0, step.id, timeline, step.kind, context.clock(), data)
+    record = LogRecord(0, step.request.id, timeline, step.kind, context.clock(), data)
     move = None if timeline is None or moved else _aside(context, timeline, files)
     try:
         batch = Batch(context.user, record, move, changes=turn.changes)
-        number = _committed(context, batch, entry, step.kind)
-    except CheckpointGone:
+        number = _committed(context, batch, entry, step)
+    except (CheckpointGone, request_key.MadeMeanwhile):
         raise
     except Conflict as error:
         if isinstance(error, LeaseLost) and fencing.is_lost(context):
@@ -257,7 +256,7 @@ def _turned(
         raise _Moved from error
     for each in (*effects.moves, *(() if move is None else (move,))):
         context.moves.note(each.become.name, position(each.expect), position(each.become))
-    done = Entry(number, step.id, step.kind, timeline, record.created_at, effects)
+    done = Entry(number, step.request.id, step.kind, timeline, record.created_at, effects)
     return _public(done, is_undone=False, about={"of": entry.kind, **_tasks(entry)})
 
 
@@ -270,14 +269,14 @@ def _aside(context: Context, name: str, files: FilesMove | None) -> Move | None:
     return None if become == standing else Move(standing, become)
 
 
-def _committed(context: Context, batch: Batch, entry: Entry, kind: str) -> int:
+def _committed(context: Context, batch: Batch, entry: Entry, step: _Step) -> int:
     """Commit it, with the tasks that the entry was about."""
     if not entry.effects.tasks:
-        return fencing.commit(context, batch)
+        return request_key.commit(context, batch, step.request)
     from hardsave.vault import rollback  # with the ledger, which few undos touch
 
-    work = rollback.turned(context, entry.effects.tasks, kind, batch.event.id)
-    number = fencing.commit(context, batch._replace(work=work))
+    work = rollback.turned(context, entry.effects.tasks, step.kind, batch.event.id)
+    number = request_key.commit(context, batch._replace(work=work), step.request)
     rollback.told(context, [move.become for move in work.moves])
     return number
 

@@ -21,14 +21,15 @@ from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRec
 from hardsave.objects.types import DEFAULT_TYPES, Types
 from hardsave.stores.base import Store
 from hardsave.stores.host.identity import host_id
+from hardsave.stores.lent import lend
 from hardsave.timeline import names
 from hardsave.timeline.history import History
 from hardsave.timeline.refs import from_text
 from hardsave.vault.arguments import Redact, check_asked, check_cap, redaction_of, several
-from hardsave.vault.checkpoint import Checkpoint, Ref, record_of
+from hardsave.vault.checkpoint import Checkpoint, Ref, named, record_of
 from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
-from hardsave.vault.line import Timeline
+from hardsave.vault.line import Timeline, stepped
 from hardsave.vault.objects import Objects
 from hardsave.vault.own_moves import OwnMoves
 from hardsave.vault.places import Places
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from hardsave.vault.follow import Following
     from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.projects import Moves
+    from hardsave.vault.request_key import Request
     from hardsave.vault.search import Hits
     from hardsave.vault.search_index import SearchIndex
     from hardsave.vault.session_list import Session
@@ -73,7 +75,6 @@ class Vault:
         check_cap(max_value_bytes)
         self._same = partial(  # for another user
             Vault,
-            store,
             types=types,
             max_value_bytes=max_value_bytes,
             clock=clock,
@@ -86,6 +87,7 @@ class Vault:
             moves=moves,
         )
         self._lender: Vault | None = None  # whose store this is; None: its own
+        self._release = store.close
         self._sharing: set[Vault] = set()  # open vaults of other users on this store
         self._directory = directory  # whose project's settings hold; None: of no project
         self._closing = threading.Event()
@@ -146,8 +148,9 @@ class Vault:
             raise Misuse("this vault is closed; open it again")
         users.check(self._context.store, user, create=create)
         lender = self._lender or self
-        made = self._same(user=user)
-        made._lender = lender
+        store, give_back = lend(lender._context.store)
+        made = self._same(store, user=user)
+        made._lender, made._release = lender, give_back
         with lender._opening:
             lender._sharing.add(made)
         return made
@@ -349,17 +352,25 @@ class Vault:
     def undo(self, *, key: str | None = None) -> "Operation":
         """Take back the latest operation of this user, on any timeline. A `key` names a request
         that may be made twice: see `Timeline.rewind`."""
-        from hardsave.vault import request_key, undo  # most programs only save and load
+        from hardsave.vault import undo  # most programs only save and load
 
-        id = request_key.id_of(self._context, key)
-        return self._told("undone", undo.undo(self._context, None, id))
+        return self._stepped("undo", undo.undo, "undone", key)
 
     def redo(self, *, key: str | None = None) -> "Operation":
         """Do again what the latest undo took back, if no operation came after it."""
-        from hardsave.vault import request_key, undo
+        from hardsave.vault import undo
 
-        id = request_key.id_of(self._context, key)
-        return self._told("redone", undo.redo(self._context, None, id))
+        return self._stepped("redo", undo.redo, "redone", key)
+
+    def _stepped(
+        self,
+        kind: str,
+        step: "Callable[[Context, str | None, Request], Operation]",
+        event: EventName,
+        key: str | None,
+    ) -> "Operation":
+        done, is_new = stepped(self._context, None, kind, step, key)
+        return self._told(event, done) if is_new else done
 
     def operations(
         self, timeline: str | None = None, *, limit: int = 50, after: str | None = None
@@ -376,11 +387,16 @@ class Vault:
         For the `key` see `Timeline.rewind`."""
         from hardsave.vault import request_key, rewind
 
-        id = request_key.id_of(self._context, key)
-        record = rewind.deleted_by(self._context, id) or self._context.find(ref)
-        rewind.delete_one(self._context, record, id)
-        checkpoint = self._context.checkpoint(record)
-        return self._told("deleted", checkpoint)
+        context = self._context
+        request = request_key.request(context, key, "delete one", named(ref))
+        record, is_new = request_key.once(
+            context,
+            request,
+            lambda: rewind.delete_one(context, context.find(ref), request),
+            lambda entry: rewind.deleted_before(context, entry),
+        )
+        checkpoint = context.checkpoint(record)
+        return self._told("deleted", checkpoint) if is_new else checkpoint
 
     def _told(self, event: EventName, done: Done) -> Done:
         """Tell the handlers of an event what was done."""
@@ -431,9 +447,8 @@ class Vault:
         with self._opening:
             sharing, self._sharing = self._sharing, set()
         with ExitStack() as steps:
-            if self._lender is None:
-                steps.callback(self._context.store.close)
-            else:
+            steps.callback(self._release)
+            if self._lender is not None:
                 self._lender._sharing.discard(self)
             steps.callback(self._context.places.close)
             if self._tasks is not None:

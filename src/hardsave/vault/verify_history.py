@@ -31,7 +31,7 @@ def look_at_history(context: Context, expected: Expected) -> History:
     runs: dict[str, array[int]] = {name: array("q") for name in given}
     faults: list[str] = []
     parents = _Parents(context)
-    count = 0
+    count, is_sound = 0, True
     for page in _pages(context):
         for record in page:
             seq: object = record.seq
@@ -41,10 +41,13 @@ def look_at_history(context: Context, expected: Expected) -> History:
             count += 1
             _extend(runs.setdefault(record.timeline, array("q")), seq)
             parents.look_at(record)
-        expected.add({root for record in page for root in record.roots})
+        roots: set[object] = {root for record in page for root in record.roots}
+        addresses = {root for root in roots if isinstance(root, bytes)}
+        expected.add(addresses)
+        is_sound &= len(addresses) == len(roots)
     for name, numbers in runs.items():
         faults += _faults_of_timeline(context, name, numbers, given.get(name, 0))
-    return History(count, faults, not parents.is_one_missing)
+    return History(count, faults, is_sound and not parents.is_one_missing)
 
 
 def _pages(context: Context) -> Iterator[list[CheckpointRecord]]:

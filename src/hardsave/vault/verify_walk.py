@@ -58,7 +58,10 @@ class Walk:
         parent = record.parent
         if parent is not None and not is_accounted_for(self._context, parent):
             yield f"{where}: its parent {to_text(parent)} is missing"
-        frontier = list(record.roots)
+        roots: tuple[object, ...] = record.roots
+        frontier = [root for root in roots if isinstance(root, bytes)]
+        if len(frontier) < len(roots):
+            yield f"{where}: the address of its state or of its files is damaged"
         while frontier:
             wanted = [
                 address

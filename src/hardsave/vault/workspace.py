@@ -28,6 +28,7 @@ from hardsave.vault.files import (
 from hardsave.vault.line import Timeline
 from hardsave.vault.place import Place
 from hardsave.vault.places import Shown
+from hardsave.vault.request_key import Request
 from hardsave.vault.rewind import Rewind
 from hardsave.vault.settling import settled
 from hardsave.workspace.git.uncommitted import dirty
@@ -193,7 +194,10 @@ class Workspace:
         if standing is not None and not standing.is_deleted:
             raise Conflict(f"timeline {name!r} exists already; choose another name")
         copying.fill(
-            context, source, path, lambda id, place: rewind.fork(context, source, name, id, place)
+            context,
+            source,
+            path,
+            lambda id, place: rewind.fork(context, source, name, Request(id), place),
         )
         line = Timeline(context, name, context.store.timeline(context.user, name))
         context.events.tell("forked", line)

@@ -8,6 +8,7 @@ import hardsave
 from hardsave.cli import known_timelines
 from hardsave.cli import session as sessions
 from hardsave.cli.commands import log as log_command
+from hardsave.cli.commands import timelines
 from tests.unit.cli.conftest import Run
 
 
@@ -56,6 +57,18 @@ def test_timelines_are_listed_newest_first_as_many_as_asked_for(many: Path, run:
     assert listed("list", "-n", "2") == ["run-5", "run-4"]
     assert listed("list", "-n", "5") == ["run-5", "run-4", "run-3", "run-2", "run-1"]
     assert len(listed()) == 6
+
+
+def test_a_list_that_leaves_some_out_says_so_and_programs_get_all(
+    many: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timelines, "LIMIT", 2)
+    shown = run("timelines")
+    assert len(shown.out.splitlines()) == 2
+    assert "these are the newest 2; -n 8 shows more" in shown.err
+    assert "newest" not in run("timelines", "list", "-n", "6").err
+    assert len(run("timelines", "--json").data) == 6
+    assert len(run("timelines", "list", "-n", "3", "--json").data) == 3
 
 
 def test_what_is_older_than_a_moment_is_found_on_any(many: Path, run: Run) -> None:

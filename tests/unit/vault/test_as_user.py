@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 import hardsave
 from hardsave import Misuse, NotFound, Vault, aio
+from hardsave.tasks.attempt import working
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -60,6 +61,35 @@ def test_a_vault_of_a_user_is_closed_alone_or_with_the_store(vault: Vault) -> No
         with pytest.raises(Misuse):
             call()
     assert [*bob.follow(0)] == []
+
+
+def test_a_vault_of_a_user_that_is_closed_writes_nothing(vault: Vault) -> None:
+    ada = vault.as_user("ada", create=True)
+    line, task = ada.timeline("main"), ada.tasks
+    line.save({"turn": 1})
+    task.add("t")
+    ada.close()
+    calls: list[Callable[[], object]] = [
+        lambda: line.save({"turn": 2}),
+        lambda: ada.timeline("other").save({}),
+        line.load,
+        lambda: ada.tasks.add("u"),
+        ada.store.gc,
+    ]
+    for call in calls:
+        with pytest.raises(Misuse, match="closed; open it again"):
+            call()
+    again = vault.as_user("ada")
+    assert (len(again.timeline("main")), [each.id for each in again.tasks.find()]) == (1, ["t"])
+
+
+def test_what_a_user_saves_in_an_attempt_belongs_to_it_in_another_vault_too(vault: Vault) -> None:
+    ada, same = (vault.as_user("ada", create=True) for _ in range(2))
+    ada.tasks.add("t")
+    attempt = ada.tasks.claim("t")
+    with working(attempt):
+        made = same.timeline("main").save({})
+    assert made.task == "t"
 
 
 def test_a_task_that_a_user_holds_is_given_back_before_the_store_is_closed(

@@ -77,15 +77,16 @@ def test_a_capture_that_waits_is_not_collected(vault: hardsave.Vault, work: Path
 
 
 def test_a_capture_that_was_given_up_is_collected_and_refused(
-    vault: hardsave.Vault, work: Path
+    vault: hardsave.Vault, work: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     line, workspace = vault.timeline("a"), vault.workspace(work)
     line.save({"n": 0})
     with workspace.capture() as captured:
         pass
     assert vault.store.gc().objects > 0
-    with pytest.raises(hardsave.Conflict, match="not stored any more"):
+    with pytest.raises(hardsave.Conflict, match=r"not stored any more.*capture them again$"):
         line.save({"n": 1}, workspace=captured)
+    assert caplog.text == ""
     assert len(line) == 1
     assert texts(line.save({"n": 2}, workspace=workspace.capture()))["f"] == "one"
 

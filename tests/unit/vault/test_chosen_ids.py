@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.objects.records import CheckpointRecord, Id
+from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.shadow import Shadow
+from hardsave.tasks.attempt import working
+from hardsave.vault.save_request import SaveRequest
 from hardsave.vault.saving import Saving
 
 ID = "chk_" + "0123456789ab" * 2
-Save = Callable[[hardsave.Timeline], hardsave.Checkpoint]
+Save = Callable[[hardsave.Timeline, str], hardsave.Checkpoint]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -24,18 +26,63 @@ def vault(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[hardsave.V
 @pytest.mark.parametrize(
     "save",
     [
-        lambda line: line.save({"turn": 2}, status="second", id=ID),
-        lambda line: line.append({"messages": ["again"]}, status="second", id=ID),
+        lambda line, status: line.save({"messages": ["hi"]}, status=status, id=ID),
+        lambda line, status: line.append({"messages": ["hi"]}, status=status, id=ID),
     ],
     ids=["save", "append"],
 )
 def test_the_second_time_nothing_is_written(vault: hardsave.Vault, save: Save) -> None:
-    first = vault.timeline("a").save({"messages": ["hi"]}, status="first", id=ID)
+    first = save(vault.timeline("a"), "first")
     vault.timeline("a").append({"messages": ["later"]})
-    second = save(vault.timeline("a"))
+    second = save(vault.timeline("a"), "second")
     assert first.id == second.id == ID
     assert (second.seq, second.status, second.state["messages"][:]) == (1, "first", ["hi"])
     assert vault.timeline("a").load() == {"messages": ["hi", "later"]}
+
+
+def test_an_append_is_recognised_however_long_the_state_has_become(vault: hardsave.Vault) -> None:
+    line = vault.timeline("a")
+    deltas = [{"messages": [f"{n} " * 30], f"key {n}": n} for n in range(200)]
+    for again in range(2):
+        for n, delta in enumerate(deltas):
+            one = line.append(delta, id=hardsave.checkpoint_id("turn", str(n)))
+            assert one.seq == n + 1, again
+    assert len(line) == 200
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        lambda vault: vault.timeline("a").save({"messages": ["other"]}, id=ID),
+        lambda vault: vault.timeline("a").append({"messages": ["other"]}, id=ID),
+        lambda vault: vault.timeline("a").copy("a:1", id=ID),
+        lambda vault: vault.timeline("b").save({"messages": ["hi", "you"]}, id=ID),
+        lambda vault: vault.timeline("b").append({"messages": ["you"]}, id=ID),
+        lambda vault: vault.timeline("b").copy(ID, id=ID),
+    ],
+    ids=["save", "append", "copy", "save elsewhere", "append elsewhere", "copy elsewhere"],
+)
+def test_an_id_of_another_save_is_refused(
+    vault: hardsave.Vault, save: Callable[[hardsave.Vault], object]
+) -> None:
+    vault.timeline("a").append({"messages": ["hi"]})
+    vault.timeline("a").append({"messages": ["you"]}, id=ID)
+    with pytest.raises(hardsave.Conflict, match=rf"{ID} is that of a:2, .*'[ab]' is of another"):
+        save(vault)
+    assert [len(line) for line in vault.timelines()] == [2]
+
+
+def test_a_later_attempt_at_a_task_gets_what_an_earlier_one_has_saved(
+    vault: hardsave.Vault,
+) -> None:
+    vault.tasks.add("t")
+    line = vault.timeline("a")
+    for reply in ("one", "two"):
+        attempt = vault.tasks.claim("t")
+        with working(attempt):
+            made = line.append({"messages": [reply]}, id=attempt.once("reply"))
+        attempt.hand_back()
+        assert made.state["messages"][:] == ["one"]
 
 
 def test_two_handles_that_race_write_one_checkpoint(
@@ -57,18 +104,20 @@ def test_a_handle_that_was_late_goes_on_from_what_was_written(
     one, late = (vault.timeline("a") for _ in range(2))
     one.save({"from": "the first"}, id=ID)
     _look_away_once(monkeypatch)
-    assert late.save({"from": "the second"}, id=ID).state["from"] == "the first"
+    with pytest.raises(hardsave.Conflict, match="another state"):
+        late.save({"from": "the second"}, id=ID)
+    assert late.load() == {"from": "the first"}
     late.append({"more": 1})
     assert late.load() == {"from": "the first", "more": 1}
 
 
 def _look_away_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[Id] = []
+    looks: list[SaveRequest] = []
     look = Saving._done
 
-    def away(self: Saving, id: Id) -> CheckpointRecord | None:
-        looks.append(id)
-        return None if len(looks) == 1 else look(self, id)
+    def away(self: Saving, request: SaveRequest) -> CheckpointRecord | None:
+        looks.append(request)
+        return None if len(looks) == 1 else look(self, request)
 
     monkeypatch.setattr(Saving, "_done", away)
 

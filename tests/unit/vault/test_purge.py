@@ -108,6 +108,25 @@ def test_labels_and_notes_are_purged_too(path: Path) -> None:
         assert vault.store.verify().ok
 
 
+def test_keys_of_labels_and_notes_that_become_equal_stay_apart(path: Path) -> None:
+    secret = SECRETS[0]
+    labels = {secret: "a", f"{secret}2": "b", "[purged]": "c", "[purged]3": "d"}
+    given = {f"{secret}": 1, "[purged]": 2, f"{secret}2": 3, "z": 4}
+    with opened(path) as vault:
+        one = vault.timeline("main").save({}, labels=labels, notes=given)
+        vault.store.purge(text=secret)
+        assert one.labels == {
+            "[purged]2": "a",
+            "[purged]22": "b",
+            "[purged]": "c",
+            "[purged]3": "d",
+        }
+        assert sorted(one.notes.values()) == [1, 2, 3, 4]
+        assert one.notes["[purged]"] == 2
+        assert found(path.parent, [secret]) == set()
+        assert vault.store.verify().ok
+
+
 def test_labels_and_notes_of_a_purged_checkpoint_are_in_no_file(path: Path) -> None:
     with opened(path) as vault:
         line = vault.timeline("main")

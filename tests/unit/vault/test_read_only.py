@@ -75,6 +75,7 @@ def test_every_write_is_refused_with_the_next_step(store: Path, tmp_path: Path) 
             lambda: line.save_files(tmp_path / "work"),
             lambda: line.rewind("@~1"),
             lambda: line.fork(name="other"),
+            lambda: vault.workspace(tmp_path / "work").fork("main:4", tmp_path / "new"),
             line.undo,
             line.clear,
             vault.store.gc,
@@ -85,10 +86,21 @@ def test_every_write_is_refused_with_the_next_step(store: Path, tmp_path: Path) 
             lambda: vault.jobs.add("job", "Fix"),
         ]
         for number, call in enumerate(calls):
-            with pytest.raises(Unavailable, match=r"read_only=True.*open it without that"):
+            with pytest.raises(Unavailable, match=r"read_only=True: .*open it without read_only"):
                 call()
             assert picture(store) == before, number
     assert (tmp_path / "work" / "a.txt").read_text() == "one"
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_export_without_a_pin_says_what_to_do_if_it_is_ended(
+    store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with read_only(store) as vault:
+        vault.export_file(tmp_path / "all.hardsave")
+    (said,) = [each.getMessage() for each in caplog.records if "without a pin" in each.getMessage()]
+    assert "export again" in said
+    assert "open it without" not in said
 
 
 def test_a_store_that_is_missing_is_not_made(tmp_path: Path) -> None:

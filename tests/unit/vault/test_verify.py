@@ -281,6 +281,19 @@ def test_a_missing_checkpoint_is_named(path: Path, timeline: str, seq: int, said
     assert said in faults(path)
 
 
+@pytest.mark.parametrize("column", ["root", "snapshot"])
+def test_an_address_that_is_a_number_is_reported_not_raised(path: Path, column: str) -> None:
+    direct = connection.connect(str(path), "power", create=False)
+    direct.execute(f"UPDATE checkpoints SET {column} = 5 WHERE seq = 2")  # noqa: S608 # a test
+    direct.close()
+    with hardsave.open(f"sqlite:///{path}") as vault:
+        faults = vault.store.verify().faults
+        assert any("main:2): the address of its state" in fault for fault in faults)
+        assert not vault.store.verify("main:2").ok
+        assert vault.store.verify("main:3").ok
+        assert any("main:2) has lost something" in fault for fault in vault.store.repair().faults)
+
+
 def test_a_missing_timeline_is_noticed(path: Path) -> None:
     """Its checkpoints are still there, and nobody would find them."""
     change(path, lambda direct: direct.execute("DELETE FROM timelines WHERE name = 'main'"))

@@ -1,5 +1,6 @@
 """`hardsave timelines …`: list, delete and clear them."""
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,18 +30,18 @@ LIMIT = 100
     "-n",
     "--limit",
     type=click.IntRange(1, 1_000_000),
-    default=LIMIT,
-    show_default=True,
-    help="How many.",
+    help=f"How many; without it {LIMIT}, or all with --json.",
 )
-def list_(session: Session, limit: int) -> None:
+def list_(session: Session, limit: int | None) -> None:
     """List sessions and other timelines, the last updated first."""
+    if limit is None:
+        limit = sys.maxsize - 1 if session.out.as_json else LIMIT
     known = session.timelines.newest(limit + 1)
     found = known[:limit]
     session.out.result(
         lambda: [_data(session, each) for each in found], lambda: _lines(session, found)
     )
-    if len(known) > limit and session.out.is_terminal:
+    if len(known) > limit:
         session.out.say(f"these are the newest {limit:,}; -n {limit * 4} shows more")
     if not found:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hardsave.errors import Conflict, Misuse
 from hardsave.logs import log
-from hardsave.page import every
+from hardsave.tasks.ledger import beside
 from hardsave.tasks.task import Task
 from hardsave.timeline.step_summary import SAFETY
 from hardsave.vault.checkpoint import Checkpoint, record_of
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from hardsave.vault.restore_plan import FileChanges
     from hardsave.vault.workspace import Workspace
 
-_PAGE = 500
 _LOOKED_AT = 1_000  # checkpoints, for the last one that has files
 _SHOWN = 5  # paths in a message
 
@@ -112,9 +111,8 @@ def _is_aside(vault: Vault, line: Timeline, one: Checkpoint) -> bool:
 
 def _earlier(vault: Vault, task: Task, directory: str) -> Task | None:
     """A job that works in the same directory, and has begun earlier: of two that begin at once, one
-    goes first."""
-    running = every(lambda after: vault.tasks.find(state="in_progress", limit=_PAGE, after=after))
-    there = _working_in(directory, running)
+    goes first. The same path of another host is another directory."""
+    there = _working_in(directory, beside(vault.tasks, task.id))
     return next((each for each in there if _begun(each) < _begun(task)), None)
 
 

@@ -189,7 +189,9 @@ class Jobs:
         of which no task is left. `after` is the `next` of the page before. Reads what the page
         shows, and writes nothing."""
         check_limit(limit)
-        listing = f"jobs {self._vault.user!r}"
+        if state is not None and state not in states.STATES:
+            raise Misuse(f"a state is one of {', '.join(states.STATES)}, not {state!r}")
+        listing = f"jobs {self._vault.user!r} {state}"
         found: list[tuple[str, Job]] = []
         for place, job in self._newest(state, Place(after, listing)):
             if state not in (None, job.state):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from hardsave.defaults import JOB_DAYS
 from hardsave.record import Record
@@ -21,6 +21,7 @@ NEAR_LIMIT = 0.9
 
 JobState = Literal["queued", "active", "waiting", "succeeded", "failed", "rolled_back", "forgotten"]
 """`waiting` is for an answer; `forgotten` has no task any more, only what was saved."""
+STATES: tuple[JobState, ...] = get_args(JobState)
 
 _STATES: Mapping[str, JobState] = {
     "pending": "queued",

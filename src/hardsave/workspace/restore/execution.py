@@ -16,7 +16,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hardsave.errors import Conflict, HardsaveError, Misuse, NotFound, Unavailable
+from hardsave.errors import (
+    Conflict,
+    DeadlineExceeded,
+    HardsaveError,
+    Misuse,
+    NotFound,
+    Unavailable,
+)
 from hardsave.logs import log
 from hardsave.progress import meter, to_the_end
 from hardsave.stores.host.boot import boot_id
@@ -232,6 +239,8 @@ def _failed_early(
         _take_back_preparations(steps, written, path)
     except (OSError, Unavailable) as failure:
         return type(error)(f"{error}; then: {failure}; see to the disk, then recover")
+    if isinstance(error, DeadlineExceeded):
+        return DeadlineExceeded(f"{error}; no file was changed")
     return type(error)(f"{error}; no file was changed. See to the disk, then repeat")
 
 

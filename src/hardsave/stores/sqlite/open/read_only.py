@@ -54,7 +54,7 @@ class Reason(NamedTuple):
 
 
 NO_ROOM = Reason("no space left for {}", "free some")
-ASKED = Reason("{} was opened with read_only=True", "open it without that")
+ASKED = Reason("{} was opened with read_only=True", "open it without read_only=True")
 
 
 def read_only(path: str) -> Reason | None:

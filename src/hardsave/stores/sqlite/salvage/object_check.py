@@ -48,12 +48,14 @@ class ObjectCheck:
             f"WHERE p.id > users.id << {USER_SHIFT} AND p.id < (users.id + 1) << {USER_SHIFT}), 0)"
         )
         sql = "SELECT user, root, snapshot FROM main.checkpoints"
+        lost: set[Owned] = set()  # their addresses are damaged: there is nothing to look for
         for user, *roots in self._connection.execute(sql):
-            wanted.update(Owned(user, root) for root in roots if root is not None)
+            for root in [root for root in roots if root is not None]:
+                (wanted if isinstance(root, bytes) else lost).add(Owned(user, root))
         gone = set(self._unknown(wanted))
         for name in others:
             gone = self._found_elsewhere(name, gone)
-        return dropped, self._closure(gone) if gone else gone
+        return dropped, lost | (self._closure(gone) if gone else gone)
 
     def _found_elsewhere(self, name: str, gone: set[Owned]) -> set[Owned]:
         """Add what a source has of the objects that are gone; what is gone then."""

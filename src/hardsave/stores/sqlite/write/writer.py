@@ -6,6 +6,7 @@ harmless.
 """
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from hardsave.errors import Corrupt, DeadlineExceeded, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord, filled
+from hardsave.progress import check_deadline, within_deadline
 from hardsave.stores.base import Batch
 from hardsave.stores.local.database import free_bytes, translated
 from hardsave.stores.local.file_lock import FileLock
@@ -302,10 +304,18 @@ class Writer:
         return work
 
     def _begin(self, cursor: apsw.Cursor) -> None:
+        """Programs that are not ours may hold SQLite's own lock."""
+        patience = within_deadline(BUSY_SECONDS)
+        if patience < BUSY_SECONDS:
+            self._connection.set_busy_timeout(math.ceil(patience * 1000))
         try:
             cursor.execute("BEGIN IMMEDIATE")
         except apsw.BusyError as error:
+            check_deadline()
             raise rewrite_lock.NotBegun(str(translated(error, self.path))) from error
+        finally:
+            if patience < BUSY_SECONDS:
+                self._connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
 
     def _move_mark(self, number: int) -> None:
         """The commit is done: a mark that cannot be written is reported, not raised.
