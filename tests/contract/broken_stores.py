@@ -787,7 +787,7 @@ class LetsAnOwnerWithoutALeaseClaim(MemoryStore):
         return super().commit(but(batch, work=batch.work._replace(alive=())))
 
 
-class RevivesTheBuried(MemoryStore):
+class RevivesReclaimedLeases(MemoryStore):
     def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
         return super().hold(user, owner, is_new=True)
 

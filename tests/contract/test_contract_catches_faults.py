@@ -79,7 +79,7 @@ MUST_FAIL = {
     },
     "TestReclaimsRenewedLeases": {"test_a_lease_that_was_renewed_is_not_reclaimed"},
     "TestLetsAnOwnerWithoutALeaseClaim": {"test_only_an_owner_with_a_lease_can_claim"},
-    "TestRevivesTheBuried": {
+    "TestRevivesReclaimedLeases": {
         "test_a_lease_is_taken_renewed_and_given_back",
         "test_a_lease_that_was_renewed_is_not_reclaimed",
     },
