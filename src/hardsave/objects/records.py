@@ -64,7 +64,7 @@ class Note(NamedTuple):
     """A small row that belongs to a checkpoint: put with it or later, and gone with it."""
 
     key: str
-    data: bytes  # empty: there is none under this key any more
+    data: bytes  # an encoded value; empty: there is none under this key any more
 
 
 class Tombstone(NamedTuple):

@@ -8,7 +8,14 @@ from hardsave.testing.batches import Line, an_entry, an_id, but, operate
 
 LOOP: Labels = (("run", "7"), ("source", "loop"))
 INPUT: Labels = (("run", "7"), ("source", "input"))
-FIRST, SECOND = Note("task:0", b"first"), Note("task:1", b"second")
+
+
+def _encoded(text: str) -> bytes:
+    """A short text as a note has it: `verify` may look at what it holds."""
+    return bytes([0xA0 | len(text)]) + text.encode()
+
+
+FIRST, SECOND = Note("task:0", _encoded("first")), Note("task:1", _encoded("second"))
 
 
 class Attaching:
@@ -26,10 +33,10 @@ class Attaching:
         batch = line.next()
         batch = but(batch, labels={batch.event.id: LOOP}, notes={batch.event.id: [FIRST]})
         number = line.commit(batch)
-        store.put_notes(None, batch.event.id, [Note(FIRST.key, b"later")])
+        store.put_notes(None, batch.event.id, [Note(FIRST.key, _encoded("later"))])
         assert store.commit(but(batch, labels={batch.event.id: INPUT})) == number
         assert store.labels(None, [batch.event.id]) == {batch.event.id: LOOP}
-        assert _notes(store, batch.event.id) == [Note(FIRST.key, b"later")]
+        assert _notes(store, batch.event.id) == [Note(FIRST.key, _encoded("later"))]
 
     def test_a_refused_save_leaves_no_label_and_no_note(self, store: Store) -> None:
         line, late = Line(store), Line(store, writer="late")
@@ -124,14 +131,14 @@ class Attaching:
         one, other = line.save(), line.save()
         store.put_notes(None, one.id, [SECOND])
         store.put_notes(None, other.id, [FIRST])
-        store.put_notes(None, one.id, [FIRST, Note(SECOND.key, b"anew")])
+        store.put_notes(None, one.id, [FIRST, Note(SECOND.key, _encoded("anew"))])
         found = store.notes(None, [one.id, other.id, an_id("of nothing")])
-        assert found == {one.id: [Note(SECOND.key, b"anew"), FIRST], other.id: [FIRST]}
+        assert found == {one.id: [Note(SECOND.key, _encoded("anew")), FIRST], other.id: [FIRST]}
 
     def test_a_note_that_is_there_stays_if_it_is_not_to_be_replaced(self, store: Store) -> None:
         id = Line(store).save().id
         store.put_notes(None, id, [FIRST])
-        store.put_notes(None, id, [Note(FIRST.key, b"late"), SECOND], replace=False)
+        store.put_notes(None, id, [Note(FIRST.key, _encoded("late")), SECOND], replace=False)
         assert _notes(store, id) == [FIRST, SECOND]
 
     def test_a_note_without_data_removes_the_one_that_is_there(self, store: Store) -> None:
@@ -181,11 +188,11 @@ class Attaching:
             batch = line.next()
             event = batch.event._replace(id=an_id("the same"))
             line.commit(but(batch, event=event, labels={event.id: (("of", str(user)),)}))
-            store.put_notes(user, event.id, [Note("of", str(user).encode())])
+            store.put_notes(user, event.id, [Note("of", _encoded(str(user)))])
         id = an_id("the same")
         for user in (None, "ada"):
             assert store.labels(user, [id]) == {id: (("of", str(user)),)}
-            assert store.notes(user, [id]) == {id: [Note("of", str(user).encode())]}
+            assert store.notes(user, [id]) == {id: [Note("of", _encoded(str(user)))]}
             found = store.labelled(user, (("of", str(user)),), None, 10)
             assert [each.id for each in found] == [id]
         assert store.notes("bob", [id]) == {}
