@@ -195,9 +195,9 @@ PARTS = (
             ("vault/retain", "Retained"),
             ("vault/purge", "Purged"),
             ("vault/upkeep", "Upkept"),
-            ("stores/base", "Stats"),
-            ("stores/base", "Collected"),
-            ("stores/base", "Report"),
+            ("stores/results", "Stats"),
+            ("stores/results", "Collected"),
+            ("stores/results", "Report"),
         ),
     ),
 )

@@ -143,7 +143,11 @@ def test_a_deleted_thread_is_gone_and_what_comes_again_is_new(saver: ThreadSaver
 
 def test_a_put_that_is_repeated_changes_nothing(saver: ThreadSaver) -> None:
     a_run(saver)
-    saver.put(ROOT._replace(id="0000"), "0001", {"messages": ["other"]}, {"step": 1})
+    first = saver.get_tuple(ROOT._replace(id="0001"))
+    assert first is not None
+    saver.put(ROOT._replace(id="0000"), "0001", first.state, {"step": 1})
+    with pytest.raises(hardsave.Conflict):
+        saver.put(ROOT._replace(id="0000"), "0001", {"messages": ["other"]}, {"step": 1})
     assert ids(saver.list(ROOT)) == ["0003", "0002", "0001", "0000"]
     found = saver.get_tuple(ROOT._replace(id="0001"))
     assert found is not None
