@@ -83,3 +83,9 @@ LINK_SECONDS = 600  # after which the link that `hardsave serve` prints lets no 
 SESSION_SECONDS = 43_200  # after which a browser has to log in again
 MAX_WRONG_TOKENS = 20  # that an address may send in a minute; then it is told to wait
 STOP_SECONDS = 2  # that requests have to end when the server is told to stop
+
+# The client of the server
+
+CLIENT_SECONDS = 30.0  # that a call waits for the server, with all its tries
+CLIENT_TRIES = 5  # of a request whose answer was lost, or that the server was too busy for
+CLIENT_RECONNECT_SECONDS = 60.0  # for which a stream of events waits for a server that is gone

@@ -221,7 +221,7 @@ class Jobs:
         """All jobs, those that moved last first."""
         around = self._around()
         jobs = [self._judged(*self._places(JobId(name)), around) for name in self._lineages()]
-        return sorted(jobs, key=_order, reverse=True)
+        return sorted(jobs, key=states.order, reverse=True)
 
     def health(self) -> JobHealth:
         """How many are in which state, which are stale, and which are about to run out of turns."""
@@ -429,10 +429,6 @@ def page_of(jobs: list[Job], *, state: JobState | None, limit: int, after: str |
     return Page(chosen[:limit], _cursor(chosen[limit - 1]) if len(chosen) > limit else None)
 
 
-def _order(job: Job) -> tuple[bool, datetime | None, str]:
-    return (job.updated_at is None, job.updated_at, job.id)
-
-
 def _cursor(last: Job) -> str:
     when = "" if last.updated_at is None else last.updated_at.isoformat()
     return f"{when} {last.id}"
@@ -448,4 +444,4 @@ def _behind(jobs: list[Job], cursor: Any) -> list[Job]:
         is_one = False
     if not is_one or (at is not None and at.tzinfo is None):
         raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}")
-    return [job for job in jobs if _order(job) < (not when, at, id)]
+    return [job for job in jobs if states.order(job) < (not when, at, id)]
