@@ -14,7 +14,7 @@ from hardsave.logs import log
 from hardsave.progress import deadline
 from hardsave.server import door, errors
 from hardsave.server.access import Access
-from hardsave.server.body import DEEPEST_VALUE, read_form, read_json
+from hardsave.server.body import DEEPEST_VALUE, read_form, read_json, read_value
 from hardsave.server.caller import Caller
 from hardsave.server.door import Seen
 from hardsave.server.errors import Refused
@@ -213,7 +213,7 @@ def _parsed(sent: _Sent) -> dict[str, Any] | None:
 def _asked(spec: Spec, query: dict[str, str], body: dict[str, Any] | None) -> dict[str, Any]:
     """What a request says, as its route has declared it. A project is chosen before."""
     given = {name: value for name, value in query.items() if name != PROJECT}
-    found = read_query(spec.query, given)
+    found = read_query(spec.query, given, read_value)
     return found if spec.body is None else {**found, **read_body(spec.body, body or {})}
 
 

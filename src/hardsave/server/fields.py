@@ -7,7 +7,7 @@ value is checked against: the two cannot differ. It is a small part of JSON Sche
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hardsave.errors import Misuse
@@ -80,12 +80,15 @@ CURSOR = text("cursor", "The `next` of the page before.")
 PAGED = (LIMIT, CURSOR)
 
 
-def read_query(fields: Iterable[Field], given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of a query. `Misuse` names what is not known, missing or wrong."""
+def read_query(
+    fields: Iterable[Field], given: Mapping[str, str], parse: Callable[[bytes, str], Any]
+) -> dict[str, Any]:
+    """The values of a query. `Misuse` names what is not known, missing or wrong. `parse` reads the
+    JSON that some of them are."""
     known = {field.name: field for field in fields}
     _check_names(known, given, "parameter")
     return {
-        name: field.default if name not in given else _read_text(field, given[name])
+        name: field.default if name not in given else _read_text(field, given[name], parse)
         for name, field in known.items()
     }
 
@@ -110,7 +113,7 @@ def _check_names(known: Mapping[str, Field], given: Iterable[str], what: str) ->
         raise Misuse(f"{missing[0]} is missing: {known[missing[0]].about}")
 
 
-def _read_text(field: Field, given: str) -> Any:
+def _read_text(field: Field, given: str, parse: Callable[[bytes, str], Any]) -> Any:
     """A value that came as a text, as one in a query does."""
     kind = field.schema.get("type")
     found: Any = given
@@ -119,16 +122,10 @@ def _read_text(field: Field, given: str) -> Any:
     elif kind == "boolean":
         found = _FLAGS.get(given, given)
     elif kind in ("array", "object"):
-        found = _parsed(field.name, given)
+        found = parse(given.encode("utf-8", "surrogatepass"), field.name)
     if wrong := objection(field.schema, found):
         raise Misuse(f"{field.name} {wrong}")
     return found
-
-
-def _parsed(name: str, given: str) -> Any:
-    from hardsave.server.body import read_value  # few queries have one
-
-    return read_value(given.encode("utf-8", "surrogatepass"), name)
 
 
 # Checking
