@@ -189,8 +189,9 @@ TASK = shape(
     error_message=or_null(TEXT),
     result=VALUE,
     metadata=VALUE,
+    place=WHOLE,
 )
-TASK_EVENT = shape(number=WHOLE, kind=TEXT, at=MOMENT, generation=WHOLE, about=VALUE)
+TASK_EVENT = shape(number=WHOLE, kind=TEXT, at=MOMENT, generation=WHOLE, epoch=WHOLE, about=VALUE)
 JOB = shape(
     id=TEXT,
     lineage=TEXT,
