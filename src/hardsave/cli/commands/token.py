@@ -9,10 +9,10 @@ from hardsave import wording
 from hardsave.cli.command import command, not_empty
 from hardsave.cli.render import times
 from hardsave.cli.session import Session
-from hardsave.config import STORE_VARIABLE
+from hardsave.config import STORE_VARIABLE, canonical
 from hardsave.errors import Misuse
 from hardsave.server.caller import SCOPES, Scope
-from hardsave.server.tokens import Token, canonical, token_file
+from hardsave.server.tokens import Token, token_file
 from hardsave.timeline import names
 
 if TYPE_CHECKING:
