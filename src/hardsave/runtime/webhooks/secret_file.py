@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from hardsave.config import data_directory
 from hardsave.config.private_file import READABLE, WRITABLE, PrivateFile, zoned
-from hardsave.errors import Conflict, Misuse, NotFound
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.runtime.webhooks.signature import key_of
 from hardsave.tuples import NamedTuple
 from hardsave.vault.jobs.spec import check_url
@@ -65,6 +65,16 @@ def live(known: Iterable[Secret], url: str, now: datetime) -> list[Secret]:
 def secret_file() -> "SecretFile":
     """The file of this user."""
     return SecretFile(data_directory(os.environ, sys.platform) / FILE)
+
+
+def keys_for(store: str, url: str, now: datetime) -> list[bytes]:
+    """What a callback to an address is signed with now: each is read anew, so that one that was
+    added or removed counts at once."""
+    try:
+        file = secret_file()
+    except Unavailable:  # a user without a home keeps none
+        return []
+    return [key_of(each.secret) for each in live(file.of(store), url, now)]
 
 
 class SecretFile(PrivateFile[Secret]):
