@@ -12,6 +12,7 @@ import sys
 from datetime import datetime
 from typing import Any
 
+from hardsave.config import canonical as canonical
 from hardsave.config import data_directory
 from hardsave.config.private_file import PrivateFile, zoned
 from hardsave.errors import Conflict, NotFound

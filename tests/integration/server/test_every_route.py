@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from hardsave.config import canonical
 from hardsave.server.route import Route
 from hardsave.server.table import ROUTES
-from hardsave.server.tokens import FILE, TokenFile
+from hardsave.server.tokens import FILE, TokenFile, canonical
 from tests.integration.server.conftest import LIMIT, Server, environment, starting
 from tests.integration.server.malformed import bodies
 from tests.unit.cli.jobs_project import make_jobs

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.config import canonical
 from hardsave.errors import Conflict, NotFound, Unavailable
 from hardsave.server.caller import Scope
-from hardsave.server.tokens import LiveTokens, Token, TokenFile, matching
+from hardsave.server.tokens import LiveTokens, Token, TokenFile, canonical, matching
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 

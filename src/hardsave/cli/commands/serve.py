@@ -12,11 +12,11 @@ import click
 import hardsave
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
-from hardsave.config import STORE_VARIABLE, canonical
+from hardsave.config import STORE_VARIABLE
 from hardsave.defaults import SERVER_PORT
 from hardsave.errors import Misuse
 from hardsave.server.route import Allowed
-from hardsave.server.tokens import LiveTokens, token_file
+from hardsave.server.tokens import LiveTokens, canonical, token_file
 
 if TYPE_CHECKING:
     from hardsave.server.running import Ready
