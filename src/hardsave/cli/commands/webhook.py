@@ -180,7 +180,7 @@ def _gone_lines(session: Session, gone: list[Disabled]) -> "Iterator[Text]":
             (
                 Text(each.id, style="name"),
                 Text(wording.shown(each.receiver)),
-                Text(f"disabled {wording.ago(each.since, session.now)}: 410 Gone", style="quiet"),
+                Text(f"disabled (410 Gone) {wording.ago(each.since, session.now)}", style="quiet"),
             )
             for each in gone
         ]
