@@ -176,9 +176,10 @@ class RemoteVault:
             self._followed.add(following)
         return following
 
-    def approvals(self, *, limit: int = 50, after: str | None = None) -> Page[RemoteApproval]:
-        """Questions of jobs and tasks that a person has to answer."""
-        told = self._calls.read("/approvals", limit=limit, cursor=after)
+    def approvals(self, *, after: str | None = None) -> Page[RemoteApproval]:
+        """A page of questions of jobs and tasks that a person has to answer. `after` is the `next`
+        of the page before."""
+        told = self._calls.read("/approvals", cursor=after)
         return reading.page(told, _approval)
 
     def projects(self, *, limit: int = 50, after: str | None = None) -> Page[RemoteProject]:
