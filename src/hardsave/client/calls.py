@@ -15,6 +15,7 @@ from hardsave.client.address import Address
 from hardsave.client.problems import (
     error_of,
     unreachable,
+    untrusted,
     wait_after,
     wait_after_silence,
 )
@@ -158,9 +159,9 @@ class Calls:
         try:
             reply = self._connections.send(request)
         except ConnectionLost as lost:
-            error: HardsaveError = unreachable(self.url, str(lost))
             if lost.is_final:
-                raise error from lost
+                raise untrusted(self.url, str(lost)) from lost
+            error: HardsaveError = unreachable(self.url, str(lost))
             raise _Again(error, 0 if lost.was_kept else wait_after_silence(tried)) from lost
         if reply.status < 300:
             return reply

@@ -94,6 +94,11 @@ def _strange(reply: Reply, url: str) -> HardsaveError:
     )
 
 
+def untrusted(url: str, why: str) -> Unavailable:
+    """A server answers that may be another one."""
+    return Unavailable(f"{url} is not trusted: {why}; SSL_CERT_FILE names certificates that are")
+
+
 def unreachable(url: str, why: str) -> Unavailable:
     """No server answers."""
     return Unavailable(f"no server answers at {url}: {why}; start one with 'hardsave serve'")

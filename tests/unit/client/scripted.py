@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import ssl
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -94,7 +95,7 @@ class Scripted:
 
 
 @contextlib.contextmanager
-def scripted() -> Iterator[Scripted]:
+def scripted(encrypted: ssl.SSLContext | None = None) -> Iterator[Scripted]:
     """A server that is there until the end of the block."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -160,7 +161,10 @@ def scripted() -> Iterator[Scripted]:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        script = Scripted(f"http://127.0.0.1:{server.server_address[1]}")
+        scheme = "http" if encrypted is None else "https"
+        script = Scripted(f"{scheme}://127.0.0.1:{server.server_address[1]}")
+        if encrypted is not None:
+            server.socket = encrypted.wrap_socket(server.socket, server_side=True)
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

@@ -254,9 +254,22 @@ def test_connections_that_a_server_has_closed_cost_one_try(
         each.start()
     for each in threads:
         each.join()
-    server.says("/timelines", LOST, PAGE)
+    kept = {each.connection for each in server.seen}
+    assert len(kept) > CLIENT_TRIES
+    server.says("/timelines", lambda seen: LOST if seen.connection in kept else PAGE)
     assert [*vault.sessions()] == []
     assert len(server.asked("/timelines")) == 8
+
+
+def test_there_is_no_wait_after_a_connection_that_was_closed_while_it_was_free(
+    server: Scripted,
+) -> None:
+    waits: list[float] = []
+    server.says("/x", {"a": 1}, LOST, LOST, {"a": 2})
+    with calling(server.url, sleep=waits.append) as calls:
+        calls.read("/x")
+        assert calls.read("/x") == {"a": 2}
+    assert waits == [0, 0.2]
 
 
 def test_threads_share_a_vault(server: Scripted, vault: RemoteVault) -> None:

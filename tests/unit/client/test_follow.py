@@ -95,7 +95,7 @@ def test_what_the_stream_has_missed_is_read_from_the_own_last_id(
 ) -> None:
     server.says(
         "/events",
-        Parts((HELLO, message("1", 1), reload(reason), message("9", 9))),
+        Parts((HELLO, message("1", 1) + reload(reason) + message("9", 9))),
         Parts((HELLO, message("5", 5))),
     )
     server.says(
@@ -172,6 +172,21 @@ def test_a_thread_that_waits_is_woken_when_it_is_closed(
     (following if close == "the following" else vault).close()
     assert ended.wait(10)
     thread.join()
+
+
+def test_a_stream_that_begins_while_it_is_closed_ends(server: Scripted, vault: RemoteVault) -> None:
+    following = vault.follow(after="0")
+
+    def close(_: Any) -> Parts:
+        following.close()
+        return Parts(())  # nothing comes that would wake it
+
+    server.says("/events", close)
+    ended: list[list[Any]] = []
+    thread = threading.Thread(target=lambda: ended.append([*following]), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert ended == [[]]
 
 
 def test_a_server_that_is_gone_for_long_is_an_error_and_may_be_asked_again(
