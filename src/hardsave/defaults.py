@@ -77,7 +77,9 @@ LEFT_RUNNING_SECONDS = 600.0  # after an agent's end, that files of what it left
 
 # The server
 
+SERVER_HOST = "127.0.0.1"  # that `hardsave serve` listens on
 SERVER_PORT = 8765  # of `hardsave serve`
+MAX_OPEN_PROJECTS = 16  # whose stores a server has open at once
 MAX_REQUEST_BYTES = _MIB  # of a body
 LINK_SECONDS = 600  # after which the link that `hardsave serve` prints lets no browser in
 SESSION_SECONDS = 43_200  # after which a browser has to log in again

@@ -18,6 +18,7 @@ from hardsave.server.caller import Caller
 from hardsave.server.door import Seen
 from hardsave.server.errors import Refused
 from hardsave.server.lanes import Lane
+from hardsave.server.projects import Catalogue, Project, chosen
 from hardsave.server.route import Allowed, Answer, Call, Route
 from hardsave.server.table import ROUTES, Found, find
 from hardsave.server.vaults import Vaults
@@ -52,12 +53,14 @@ class App:
         vaults: Vaults,
         access: Access,
         *,
+        catalogue: Catalogue,
         names: frozenset[str],
         allowed: Allowed,
         routes: tuple[Route, ...] = ROUTES,
     ) -> None:
         self._vaults = vaults
         self._access = access
+        self._catalogue = catalogue
         self._names = names
         self._allowed = allowed
         self._routes = routes
@@ -157,9 +160,30 @@ class App:
         id: str,
     ) -> Answer:
         """In a thread: the handler, and its answer as bytes."""
-        with self._vaults.of(caller.user) as vault:
-            call = Call(vault, path, query, body, caller, id, self._allowed, self._access.logins)
+        project = self._project(route, caller, query)
+        with self._vaults.of(project, caller.user) as vault:
+            call = Call(
+                vault,
+                path,
+                query,
+                body,
+                caller,
+                id,
+                self._allowed,
+                self._access.logins,
+                project,
+                self._catalogue,
+            )
             return _in_bytes(route.handler(call))
+
+    def _project(self, route: Route, caller: Caller, query: dict[str, str]) -> Project | None:
+        """What the request is about; None: about no project, or about all of them."""
+        if route.scope is None:  # a caller that is not known learns nothing of any project
+            is_of_store = route.needs_project and not self._catalogue.is_all
+            return self._catalogue.default if is_of_store else None
+        if route.needs_project or not self._catalogue.is_all or "project" in query:
+            return chosen(self._catalogue, caller, query)
+        return None
 
     def _refused(
         self, error: Exception, seen: Seen, found: Found, caller: Caller | None, id: str

@@ -32,6 +32,6 @@ def enter(call: Call) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "/login", show, scope=None, page=True),
-    Route("POST", "/login", enter, scope=None, page=True),
+    Route("GET", "/login", show, scope=None, page=True, needs_project=False),
+    Route("POST", "/login", enter, scope=None, page=True, needs_project=False),
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hardsave.server.caller import Caller, Scope
 from hardsave.server.logins import Logins
+from hardsave.server.projects import Catalogue, Project
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Allowed(NamedTuple):
 class Call(NamedTuple):
     """A request that was let in."""
 
-    vault: "Vault"  # of the caller's user
+    vault: "Vault"  # of the caller's user in the project; without a project an empty one
     path: Mapping[str, str]  # parameters of the path, decoded
     query: Mapping[str, str]
     body: dict[str, Any] | None  # parsed JSON, or the fields of a form; None: there was none
@@ -35,6 +36,8 @@ class Call(NamedTuple):
     request_id: str
     allowed: Allowed
     logins: Logins
+    project: Project | None = None  # that it is about
+    catalogue: Catalogue = Catalogue()
 
 
 class Answer(NamedTuple):
@@ -54,6 +57,7 @@ class Route(NamedTuple):
 
     `scope=None` opens the route to every caller that reaches the server: it must tell nothing.
     `documented` routes answer errors as `{error, message}`, and `--open-loopback` opens them.
+    `needs_project=False`: it may be called without one, where there are several.
     A `page` is for browsers: it takes the cookie of a login and forms, and its errors are HTML.
     """
 
@@ -64,6 +68,7 @@ class Route(NamedTuple):
     documented: bool = False
     page: bool = False
     lane: Lane | None = None  # None: `quick` to read, `write` for all else
+    needs_project: bool = True
 
     @property
     def runs_in(self) -> Lane:

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 
 import uvicorn
 
-from hardsave import Vault
 from hardsave.defaults import STOP_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.server.access import Access
 from hardsave.server.app import App
 from hardsave.server.connection import Connection
 from hardsave.server.door import LOOPBACK_NAMES, is_loopback
+from hardsave.server.projects import Catalogue
 from hardsave.server.route import Allowed
 from hardsave.server.tokens import LiveTokens, new_secret
 from hardsave.server.vaults import Vaults
@@ -43,7 +43,7 @@ class Ready(NamedTuple):
     link: str
 
 
-def check(serving: Serving, tokens: LiveTokens) -> None:
+def check(serving: Serving, tokens: LiveTokens, catalogue: Catalogue) -> None:
     """Whether the server may be started like this: past this machine only with tokens."""
     if is_loopback(serving.host):
         return
@@ -53,29 +53,39 @@ def check(serving: Serving, tokens: LiveTokens) -> None:
             "from other machines; leave one of the two out"
         )
     now = datetime.now(UTC)
-    if all(each.is_expired(now) for each in tokens.now()):
+    counting = (each for each in tokens.now() if not each.is_expired(now))
+    if all(catalogue.seen_with(each) == frozenset() for each in counting):
+        more = " --all-projects" if catalogue.is_all else ""
         raise Misuse(
-            f"{serving.host} can be reached from other machines, and there is no token for this "
-            "store; make one with 'hardsave token add NAME', or leave --host out"
+            f"{serving.host} can be reached from other machines, and there is no token for what "
+            f"is served; make one with 'hardsave token add NAME{more}', or leave --host out"
         )
 
 
 def serve(
     serving: Serving,
     tokens: LiveTokens,
-    open_store: Callable[[], Vault],
+    catalogue: Catalogue,
     on_ready: Callable[[Ready], None],
 ) -> None:
     """Serve until SIGINT or SIGTERM, after `check`. `on_ready` is called once a request was
     answered."""
     own = new_secret()
-    access = Access(tokens, own=own, open_loopback=serving.open_loopback)
-    shared = open_store()  # before the address is taken: perhaps it cannot be opened
-    vaults = Vaults(lambda user: shared.as_user(user, create=True))
+    access = Access(tokens, catalogue, own=own, open_loopback=serving.open_loopback)
+    vaults = Vaults()
+    if not catalogue.is_all:  # before the address is taken: perhaps it cannot be opened
+        with vaults.of(catalogue.default, None):
+            pass
     listening = _listening(serving.host, serving.port)
     port = listening.getsockname()[1]
     access.logins.cookie = f"hardsave-{port}"  # cookies know no ports: two servers share a host
-    app = App(vaults, access, names=_names(serving.host), allowed=serving.allowed)
+    app = App(
+        vaults,
+        access,
+        catalogue=catalogue,
+        names=_names(serving.host),
+        allowed=serving.allowed,
+    )
     server = uvicorn.Server(_config(app))
     url = f"http://{_named(_EVERY_ADDRESS.get(serving.host, serving.host))}:{port}"
     ready = Ready(url, own, f"{url}/login?key={access.logins.new_key()}")
@@ -88,7 +98,6 @@ def serve(
         server.run(sockets=[listening])
     finally:
         vaults.close()
-        shared.close()
 
 
 def _config(app: App) -> uvicorn.Config:

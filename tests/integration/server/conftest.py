@@ -65,6 +65,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "LANG": "C.UTF-8",
         "HARDSAVE_DAEMON": "off",
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # the tree that the tests are of
     }
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-import hardsave
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
 from hardsave.config import STORE_VARIABLE
-from hardsave.defaults import SERVER_PORT
+from hardsave.defaults import SERVER_HOST, SERVER_PORT
 from hardsave.errors import Misuse
+from hardsave.server.projects import Catalogue
 from hardsave.server.route import Allowed
-from hardsave.server.tokens import LiveTokens, canonical, token_file
+from hardsave.server.tokens import LiveTokens, token_file
 
 if TYPE_CHECKING:
     from hardsave.server.running import Ready
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         hardsave serve --open-loopback --allow-agent coder --allow-workspace .
     """,
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--host", default=SERVER_HOST, show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="0: a free one.",
 )
+@click.option("--all-projects", is_flag=True, help="All of yours, not this one alone.")
 @click.option(
     "--open-loopback", is_flag=True, help="/checkpoints and /webhook need no token on this machine."
 )
@@ -56,6 +57,7 @@ def serve(
     session: Session,
     host: str,
     port: int,
+    all_projects: bool,
     open_loopback: bool,
     agents: tuple[str, ...],
     workspaces: tuple[Path, ...],
@@ -73,27 +75,32 @@ def serve(
             "pip install 'hardsave[server]'"
         ) from error
 
-    session.may_create_store = not (session.settings.store or os.environ.get(STORE_VARIABLE))
-    url = session.url
+    catalogue = _catalogue(session, all_projects)
     allowed = Allowed(agents, tuple(each.resolve() for each in workspaces))
     serving = running.Serving(host, port, open_loopback, allowed)
-    tokens = LiveTokens(token_file(), canonical(url))
-    running.check(serving, tokens)  # before a store is made
-    _ = session.vault  # which is there from now on
+    tokens = LiveTokens(token_file())
+    running.check(serving, tokens, catalogue)  # before a store is made
+    if not all_projects:
+        session.may_create_store = not (session.settings.store or os.environ.get(STORE_VARIABLE))
+        _ = session.vault  # which is there from now on
+    what = "all projects of this user" if all_projects else session.url
     _log_to_stderr()
-    running.serve(
-        serving,
-        tokens,
-        lambda: hardsave.open(url),
-        lambda ready: _tell(session, ready),
-    )
+    running.serve(serving, tokens, catalogue, lambda ready: _tell(session, what, ready))
 
 
-def _tell(session: Session, ready: "Ready") -> None:
+def _catalogue(session: Session, all_projects: bool) -> Catalogue:
+    if not all_projects:
+        return Catalogue.one(session.url, Path.cwd())
+    if session.settings.store:
+        raise Misuse("--all-projects is for every store, and --store names one; leave one out")
+    return Catalogue.all(os.environ, Path.cwd())
+
+
+def _tell(session: Session, what: str, ready: "Ready") -> None:
     if session.out.as_json:
         print(json.dumps(ready._asdict()), flush=True)
         return
-    session.out.say(f"serving {session.url}", f"at {ready.url}; Ctrl-C stops it")
+    session.out.say(f"serving {what}", f"at {ready.url}; Ctrl-C stops it")
     session.out.say("this link lets one browser in, once, within ten minutes:")
     print(ready.link, flush=True)
 

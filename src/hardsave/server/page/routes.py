@@ -175,6 +175,6 @@ ROUTES = (
     Route("POST", "/resume", resume, scope="act", page=True),
     Route("POST", "/approve", approve, scope="act", page=True),
     Route("POST", "/deny", deny, scope="act", page=True),
-    Route("GET", "/style.css", style, scope=None, page=True),
-    Route("GET", "/icon.svg", icon, scope=None, page=True),
+    Route("GET", "/style.css", style, scope=None, page=True, needs_project=False),
+    Route("GET", "/icon.svg", icon, scope=None, page=True, needs_project=False),
 )
