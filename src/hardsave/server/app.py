@@ -19,6 +19,7 @@ from hardsave.server.door import Seen
 from hardsave.server.errors import Refused
 from hardsave.server.lanes import Lane
 from hardsave.server.projects import Catalogue, Project, chosen
+from hardsave.server.public import Public
 from hardsave.server.route import Allowed, Answer, Call, Route
 from hardsave.server.table import ROUTES, Found, find
 from hardsave.server.vaults import Vaults
@@ -27,6 +28,7 @@ from hardsave.values.text import dumps
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+_NO_PROXY = Public()
 _OPEN = Caller("", None, "read")  # the caller of a route that is open
 _LONGEST_LOGGED = 200  # characters of a path
 _BODY_SECONDS = 20  # that a body may take to arrive
@@ -55,13 +57,15 @@ class App:
         *,
         catalogue: Catalogue,
         names: frozenset[str],
+        public: Public = _NO_PROXY,
         allowed: Allowed,
         routes: tuple[Route, ...] = ROUTES,
     ) -> None:
         self._vaults = vaults
         self._access = access
         self._catalogue = catalogue
-        self._names = names
+        self._names = names | {public.host} if public.host else names
+        self._public = public
         self._allowed = allowed
         self._routes = routes
         self._lanes = {
@@ -73,7 +77,7 @@ class App:
         if scope["type"] != "http":
             return
         began, request = time.monotonic(), Request(scope, receive)
-        seen = _seen(request)
+        seen = _seen(request, self._public)
         found = find(seen.method, seen.raw_path, self._routes)
         id = secrets.token_hex(8)
         try:
@@ -173,6 +177,7 @@ class App:
                 self._access.logins,
                 project,
                 self._catalogue,
+                self._public,
             )
             return _in_bytes(route.handler(call))
 
@@ -198,18 +203,20 @@ class App:
             log(__name__).error("request %s: %s", id, refused)
             refused = errors.without_detail(refused)
         as_page = found.is_page or (route is None and door.prefers_html(seen))
-        return _in_bytes(errors.answer(refused, route, id, as_page=as_page))
+        prefix = self._public.prefix
+        return _in_bytes(errors.answer(refused, route, id, as_page=as_page, prefix=prefix))
 
 
-def _seen(request: Request) -> Seen:
+def _seen(request: Request, public: Public) -> Seen:
     scope = request.scope
     raw = scope.get("raw_path") or scope["path"].encode()
     return Seen(
         method=scope["method"],
-        raw_path=raw.partition(b"?")[0].decode("latin-1"),
+        raw_path=public.inner(raw.partition(b"?")[0].decode("latin-1")),
         headers=door.headers_of(scope["headers"]),
         peer=(scope.get("client") or ("", 0))[0],
         local=(scope.get("server") or ("", 0))[0],
+        public=public,
     )
 
 

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from hardsave.defaults import MAX_REQUEST_BYTES
 from hardsave.server.caller import Caller
 from hardsave.server.errors import Refused
+from hardsave.server.public import Public
 from hardsave.server.route import JSON
 from hardsave.server.table import Found
 from hardsave.tuples import NamedTuple
@@ -28,19 +29,24 @@ class Seen(NamedTuple):
     """A request as the door sees it: without its body."""
 
     method: str
-    raw_path: str  # as it came, still percent-encoded
+    raw_path: str  # as it came, still percent-encoded, but without the prefix of a proxy
     headers: Mapping[str, tuple[str, ...]]  # by their names in lower case
     peer: str  # the address that it comes from
     local: str  # the address that it came to
+    public: Public = Public()
 
     def header(self, name: str) -> str | None:
         found = self.headers.get(name)
         return found[0] if found else None
 
-    @property
-    def origin(self) -> str:
-        """Where pages of this server come from, as the browser that sends this knows it."""
-        return f"http://{self.header('host')}"
+    def is_own(self, origin: str | None) -> bool:
+        """Whether pages of this server come from there, as the browser that sends this knows it.
+        A proxy may put another Host in the place of its own."""
+        if origin and origin == self.public.origin:
+            return True
+        host = self.header("host") or ""
+        is_direct = _host(host) != self.public.host  # else it is called by its scheme and port
+        return is_direct and origin == f"http://{host}"
 
 
 def headers_of(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, tuple[str, ...]]:
@@ -95,7 +101,7 @@ def _bracketed(address: str) -> str:
 def check_site(seen: Seen, found: Found) -> None:
     """Only programs, pages of this server, and addresses typed by the user may send requests."""
     origin = seen.header("origin")
-    if origin is not None and origin != seen.origin:
+    if origin is not None and not seen.is_own(origin):
         raise Refused(403, "origin", "requests from pages of other sites are refused")
     site = seen.header("sec-fetch-site")
     if site is not None and site not in _OWN_SITE and not _is_way_in(seen, found):
@@ -186,7 +192,7 @@ def too_large() -> Refused:
 
 def check_form(seen: Seen, caller: Caller, body: Mapping[str, object] | None) -> None:
     """A form that changes something comes from a page of this server, in this session."""
-    is_own = seen.header("origin") == seen.origin
+    is_own = seen.is_own(seen.header("origin"))
     is_own = is_own or seen.header("sec-fetch-site") == "same-origin"
     given = (body or {}).get(FORM_TOKEN)
     told = given if isinstance(given, str) else ""

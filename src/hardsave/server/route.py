@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hardsave.server.caller import Caller, Scope
 from hardsave.server.logins import Logins
 from hardsave.server.projects import Catalogue, Project
+from hardsave.server.public import Public
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Call(NamedTuple):
     logins: Logins
     project: Project | None = None  # that it is about
     catalogue: Catalogue = Catalogue()
+    public: Public = Public()
 
 
 class Answer(NamedTuple):

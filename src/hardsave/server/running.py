@@ -17,7 +17,9 @@ from hardsave.server.app import App
 from hardsave.server.connection import Connection
 from hardsave.server.door import LOOPBACK_NAMES, is_loopback
 from hardsave.server.projects import Catalogue
+from hardsave.server.public import Public, check_prefix
 from hardsave.server.route import Allowed
+from hardsave.server.table import ROUTES
 from hardsave.server.tokens import LiveTokens, new_secret
 from hardsave.server.vaults import Vaults
 from hardsave.tuples import NamedTuple
@@ -33,18 +35,26 @@ class Serving(NamedTuple):
     port: int
     open_loopback: bool
     allowed: Allowed
+    public: Public = Public()
 
 
 class Ready(NamedTuple):
     """How the server is reached, once it has answered a request."""
 
-    url: str
+    url: str  # on this machine
     token: str
     link: str
+    public_url: str | None
 
 
 def check(serving: Serving, tokens: LiveTokens, catalogue: Catalogue) -> None:
     """Whether the server may be started like this: past this machine only with tokens."""
+    check_prefix(serving.public, (row.path for row in ROUTES))
+    if serving.open_loopback and serving.public.url:
+        raise Misuse(
+            "--open-loopback lets callers of this machine in without a token, and behind "
+            "--public-url all requests come from there; leave one of the two out"
+        )
     if is_loopback(serving.host):
         return
     if serving.open_loopback:
@@ -84,11 +94,13 @@ def serve(
         access,
         catalogue=catalogue,
         names=_names(serving.host),
+        public=serving.public,
         allowed=serving.allowed,
     )
     server = uvicorn.Server(_config(app))
     url = f"http://{_named(_EVERY_ADDRESS.get(serving.host, serving.host))}:{port}"
-    ready = Ready(url, own, f"{url}/login?key={access.logins.new_key()}")
+    outside = serving.public.url or None
+    ready = Ready(url, own, f"{outside or url}/login?key={access.logins.new_key()}", outside)
     first = threading.Thread(
         target=_announce, args=(server, listening, ready, on_ready), daemon=True
     )
