@@ -81,13 +81,13 @@ def starting(tmp_path: Path) -> Iterator[Start]:
     hardsave.open(store).close()
     with ExitStack() as stack:
 
-        def started(*options: str) -> Server:
+        def started(*options: str, **variables: str) -> Server:
             errors = stack.enter_context(open(tmp_path / "stderr", "w"))
             process = stack.enter_context(
                 subprocess.Popen(
                     [*HARDSAVE, "serve", "--json", "--port", "0", "--store", store, *options],
                     cwd=folder,
-                    env=environment(tmp_path),
+                    env=environment(tmp_path) | variables,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=errors,
