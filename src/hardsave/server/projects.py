@@ -22,6 +22,7 @@ from hardsave.stores.store_files import Stamp
 from hardsave.tuples import NamedTuple
 from hardsave.vault import projects as records
 
+PROJECT = "project"  # the parameter of every query that says which one it is about
 _LONGEST_ID = 255  # bytes, of a folder's name
 _Stat = tuple[int, int, int]
 
@@ -96,7 +97,7 @@ def updated_at(project: Project) -> datetime | None:
 
 def chosen(catalogue: Catalogue, caller: Caller, query: Mapping[str, str]) -> Project:
     """The project that a request is about. One that its caller may not see is not there."""
-    id = query.get("project")
+    id = query.get(PROJECT)
     if id is None:
         return _unnamed(catalogue, caller)
     found = catalogue.get(id) if caller.sees(id) else None

@@ -9,7 +9,7 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.page import Page
 from hardsave.server.page import render, views
 from hardsave.server.page.render import Links
-from hardsave.server.projects import updated_at
+from hardsave.server.projects import PROJECT, updated_at
 from hardsave.server.route import HTML, Answer, Call, Route
 from hardsave.values import messages
 from hardsave.vault.jobs import state as states
@@ -157,7 +157,7 @@ def _number(call: Call, name: str) -> int | None:
 
 
 def _links(call: Call) -> Links:
-    return Links(call.public.prefix, call.query.get("project"))
+    return Links(call.public.prefix, call.query.get(PROJECT))
 
 
 def _page(call: Call, template: str, *, status: int = 200, **about: Any) -> Answer:
