@@ -95,7 +95,8 @@ def test_a_request_names_one_of_all_projects(user: User) -> None:
         user.project("blog")
         assert jobs(server, f"?project={user.id('blog')}") == ["blog"]
         assert jobs(server, "?project=nosuch") == 404
-        assert server.call("GET", "/readyz", headers={}).status_code == 200
+        for query in ("", f"?project={user.id('shop')}", "?project=nosuch"):  # to a stranger alike
+            assert server.call("GET", f"/readyz{query}", headers={}).status_code == 200
     assert list((user.folder / "data" / "hardsave" / "projects").glob("nowhere*")) == []
     with user.serving(shop, "--all-projects") as server:  # the default is where it was started
         assert jobs(server) == ["shop"]
