@@ -1,11 +1,13 @@
 """`hardsave serve --all-projects` from outside: several stores behind one server."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from hardsave.runtime.jobs.worker import Worker
@@ -120,6 +122,29 @@ def test_a_token_of_one_store_shows_that_project_alone(user: User) -> None:
         assert jobs(server, headers=of_all) == ["shop"]
         assert jobs(server, f"?project={user.id('shop')}") == ["shop"]
         assert jobs(server, f"?project={user.id('blog')}") == 404
+
+
+def test_a_browser_chooses_a_project_and_acts_on_its_jobs(user: User) -> None:
+    shop = user.project("shop")
+    user.project("blog")
+    with (
+        user.serving(shop, "--all-projects") as server,
+        httpx2.Client(base_url=server.url, timeout=LIMIT) as browser,
+    ):
+        own = {"Origin": server.url}
+        key = server.link.partition("key=")[2]
+        browser.post("/login", data={"key": key}, headers=own)
+        listed = browser.get("/").text
+        links = re.findall(r'href="(/\?project=[^"]+)"', listed)
+        assert links == [f"/?project={user.id('shop')}", f"/?project={user.id('blog')}"]
+        jobs = browser.get(links[1]).text
+        assert "Jobs of blog" in jobs
+        form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', jobs))
+        (action,) = re.findall(r'action="(/resume[^"]*)"', jobs)
+        done = browser.post(action, data=form, headers=own)
+        assert done.status_code == 303
+        assert user.id("blog") in done.headers["location"]
+        assert "Resumed" in browser.get(done.headers["location"]).text
 
 
 def test_a_store_that_is_damaged_takes_no_other_project_along(user: User) -> None:
