@@ -143,10 +143,8 @@ class _All(Catalogue):
         self._known: dict[Path, tuple[_Stat, records.Project | None]] = {}
         self._reported: set[Path] = set()
         url = _url_of(environment, here)
-        self._here = None if url is None else canonical(url)
-        own = None if url is None else _folder_of(url, self._every)
-        self._outside = _of_url(url, here) if url is not None and own is None else None
-        self._own_here = own
+        self._own_here = None if url is None else _folder_of(url, self._every)
+        self._outside = None if url is None or self._own_here else _of_url(url, here)
 
     def projects(self) -> tuple[Project, ...]:
         found = records.others(self._every, self._read)
@@ -184,7 +182,7 @@ class _All(Catalogue):
         if known.store is not None:
             return None
         url = config.file_url(folder / config.STORE_FILE)
-        return _recorded(folder.name, known, url, is_here=canonical(url) == self._here)
+        return _recorded(folder.name, known, url, is_here=folder.name == self._own_here)
 
     def _read(self, folder: Path) -> records.Project | None:
         """The record of a folder, read again only if it was written since."""
