@@ -29,7 +29,6 @@ from hardsave.tuples import NamedTuple
 
 KINDS = ("rewind", "restore", "guard", "fork", "delete", "clear", "import")
 STEPS = ("undo", "redo")
-NOTHING = "nothing"  # a request found nothing to do: only its key is kept, and nothing to undo
 _PLAIN = ("hid", "shown", "hidden_again", "added", "subject", "turned", "on_any", "asked")
 _codec = Codec()  # entries are plain data
 

@@ -21,6 +21,7 @@ from hardsave.objects.records import (
 )
 from hardsave.progress import check_deadline
 from hardsave.record import Record
+from hardsave.stores import requests
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
 from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.timeline.refs import to_text
@@ -110,7 +111,7 @@ def rewound_before(context: Context, entry: Entry) -> Rewind:
     target = context.history.at(entry.effects.about["to"])
     move, files = next(iter(entry.effects.moves), None), entry.effects.files
     before = files.before if files is not None else move and move.expect and move.expect.head
-    if entry.kind == operations.NOTHING:
+    if entry.kind == requests.NOTHING:
         before = entry.effects.about.get("at")
     found = None if before is None else context.store.checkpoint(context.user, before)
     return Rewind(
@@ -367,7 +368,7 @@ def clear(context: Context, name: str, request: Request) -> int:
         return _hide_all(context, name, "clear", request, is_deleted=False)
     if request.has_key:
         data = operations.encode(Effects(about={"checkpoints": 0}, asked=request.asked))
-        entry = LogRecord(0, request.id, name, operations.NOTHING, context.clock(), data)
+        entry = LogRecord(0, request.id, name, requests.NOTHING, context.clock(), data)
         request_key.commit(context, Batch(context.user, entry), request)
     return 0
 
@@ -449,7 +450,7 @@ def _committed(
     if stays and not plan.hide and not plan.tasks and plan.files is None:
         if not request.has_key:
             return _Committed(None)
-        kind = operations.NOTHING
+        kind = requests.NOTHING
     move = None if stays and not plan.hide else Move(standing, plan.become)
     moves = () if move is None or plan.is_about_files else (move,)
     effects = Effects(moves, hid=bool(plan.hide), about=plan.about, files=plan.files)
