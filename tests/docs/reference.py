@@ -46,7 +46,10 @@ Where a listing is shown in parts, it is a `Page`, with the `next` one.
 with the names in its `__all__`. Every other module may change.
 """
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-_HALVES = {"TimelineSaves": "vault/line_saves"}  # what a class inherits, and tells as its own
+_HALVES = {  # what a class inherits, and tells as its own
+    "TimelineSaves": "vault/line_saves",
+    "JobReads": "vault/jobs/reads",
+}
 _INSIDE = {"lost", "suspects", "scalar", "keys"}
 
 
