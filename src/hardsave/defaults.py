@@ -79,6 +79,8 @@ LEFT_RUNNING_SECONDS = 600.0  # after an agent's end, that files of what it left
 
 SERVER_PORT = 8765  # of `hardsave serve`
 MAX_REQUEST_BYTES = _MIB  # of a body
+MAX_SAVE_BYTES = 32 * _MIB  # of a body with a state to be saved
+MAX_ANSWER_BYTES = 16 * _MIB  # of a file, or a part of one, in one answer
 LINK_SECONDS = 600  # after which the link that `hardsave serve` prints lets no browser in
 SESSION_SECONDS = 43_200  # after which a browser has to log in again
 MAX_WRONG_TOKENS = 20  # that an address may send in a minute; then it is told to wait

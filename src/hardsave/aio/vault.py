@@ -128,6 +128,9 @@ class Vault:
         )
         return Page([awaited_session(each, self._pool) for each in found], found.next)
 
+    async def session(self, name: str) -> "Session[Checkpoint]":
+        return awaited_session(await self._pool.run(self._sync.session, name), self._pool)
+
     async def moments(
         self, workspace: "str | os.PathLike[str]", *, limit: int = 50, after: str | None = None
     ) -> "Page[Checkpoint]":

@@ -2,46 +2,55 @@
 
 import asyncio
 import secrets
+import threading
 import time
+from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 
-from hardsave.defaults import MAX_REQUEST_BYTES
 from hardsave.logs import log
+from hardsave.progress import deadline
 from hardsave.server import door, errors
 from hardsave.server.access import Access
-from hardsave.server.body import read_form, read_json
+from hardsave.server.body import DEEPEST_VALUE, read_form, read_json, read_value
 from hardsave.server.caller import Caller
 from hardsave.server.door import Seen
 from hardsave.server.errors import Refused
+from hardsave.server.fields import read_body, read_query
 from hardsave.server.lanes import Lane
-from hardsave.server.route import Allowed, Answer, Call, Route
+from hardsave.server.route import Allowed, Answer, Call, Route, Spec
+from hardsave.server.sending import in_bytes, send_answer
 from hardsave.server.table import ROUTES, Found, find
 from hardsave.server.vaults import Vaults
-from hardsave.values.text import dumps
+from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+T = TypeVar("T")
+
+PROJECT = "project"  # the parameter of every query that says which one it is about
+
 _OPEN = Caller("", None, "read")  # the caller of a route that is open
 _LONGEST_LOGGED = 200  # characters of a path
 _BODY_SECONDS = 20  # that a body may take to arrive
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    # With `no-referrer` a browser sends `Origin: null` with the forms of our own pages, too.
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
+_SECONDS = {"loop": 5.0, "quick": 20.0, "write": 60.0, "slow": 120.0, "upkeep": 3_600.0}
+"""That a handler may take."""
+_WATCHED = ("slow", "upkeep")  # lanes whose calls end when their client goes away
+
+
+class _Sent(NamedTuple):
+    """A request that was let in, as the thread gets it that answers it."""
+
+    route: Route
+    path: dict[str, str]
+    query: dict[str, str]
+    data: bytes  # its body
+    caller: Caller
+    id: str
+    headers: dict[str, str]
 
 
 class App:
@@ -63,7 +72,9 @@ class App:
         self._routes = routes
         self._lanes = {
             "quick": Lane("quick", threads=8, waiting=64),
+            "slow": Lane("slow", threads=2, waiting=32),
             "write": Lane("write", threads=4, waiting=32),
+            "upkeep": Lane("upkeep", threads=1, waiting=8),
         }
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -77,7 +88,10 @@ class App:
             answer, caller = await self._answer(request, seen, found, id)
         except ClientDisconnect:
             return
-        await _response(answer, id)(scope, receive, send)
+        if answer.stream is None:
+            await send_answer(answer, id, send)
+        else:
+            await _while_there(request, send_answer(answer, id, send))
         _log_access(seen, answer, caller, id, time.monotonic() - began)
 
     async def _answer(
@@ -89,8 +103,9 @@ class App:
             if seen.method == "OPTIONS":
                 return _options(found), "" if caller is None else caller.name
             door.check_body(seen, found)
-            body = await self._body(request, seen, found, caller)
-            answer = await self._handled(request, found, caller or _OPEN, body, id)
+            data = await _body(request, found)
+            door.check_form(seen, found, caller, data)
+            answer = await self._handled(request, seen, found, caller or _OPEN, data, id)
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:  # the server stops, and has waited for long enough
@@ -111,55 +126,47 @@ class App:
         door.check_caller(seen, found, caller)
         return caller
 
-    async def _body(
-        self, request: Request, seen: Seen, found: Found, caller: Caller | None
-    ) -> dict[str, object] | None:
-        data = b""
-        try:
-            async with asyncio.timeout(_BODY_SECONDS):
-                async for part in request.stream():
-                    data += part
-                    if len(data) > MAX_REQUEST_BYTES:
-                        raise door.too_large()
-        except TimeoutError as error:
-            raise Refused(408, "timeout", "the body took too long to arrive; send it again") from (
-                error
-            )
-        body: dict[str, object] | None = None
-        if data:
-            body = dict(read_form(data)) if found.is_page else read_json(data)
-        if caller is not None and found.is_page and seen.method not in ("GET", "HEAD"):
-            door.check_form(seen, caller, body)
-        return body
-
     async def _handled(
-        self,
-        request: Request,
-        found: Found,
-        caller: Caller,
-        body: dict[str, object] | None,
-        id: str,
+        self, request: Request, seen: Seen, found: Found, caller: Caller, data: bytes, id: str
     ) -> Answer:
         assert found.route is not None  # the door has seen to it
         query = read_form(request.url.query.encode("ascii", "replace"))
-        run = partial(self._run, found.route, found.path, query, body, caller, id)
+        headers = {name: values[0] for name, values in seen.headers.items()}
+        sent = _Sent(found.route, found.path, query, data, caller, id, headers)
         if found.route.runs_in == "loop":
-            return run()
-        return await self._lanes[found.route.runs_in].run(run)
+            return self._run(sent, threading.Event())
+        lane, gone = self._lanes[found.route.runs_in], threading.Event()
+        running = lane.run(partial(self._run, sent, gone))
+        if found.route.runs_in not in _WATCHED:
+            return await running
+        try:
+            return await _while_there(request, running)
+        except ClientDisconnect:
+            gone.set()
+            raise
 
-    def _run(
-        self,
-        route: Route,
-        path: dict[str, str],
-        query: dict[str, str],
-        body: dict[str, object] | None,
-        caller: Caller,
-        id: str,
-    ) -> Answer:
+    def _run(self, sent: _Sent, gone: threading.Event) -> Answer:
         """In a thread: the handler, and its answer as bytes."""
-        with self._vaults.of(caller.user) as vault:
-            call = Call(vault, path, query, body, caller, id, self._allowed, self._access.logins)
-            return _in_bytes(route.handler(call))
+        route = sent.route
+        body = _parsed(sent)
+        asked = {} if route.spec is None else _asked(route.spec, sent.query, body)
+        with (
+            deadline(_SECONDS[route.runs_in]),
+            self._vaults.of(sent.caller.user) as vault,
+        ):
+            call = Call(
+                vault,
+                sent.path,
+                sent.query,
+                body,
+                sent.caller,
+                sent.id,
+                self._allowed,
+                self._access.logins,
+                sent.headers,
+                asked,
+            )
+            return in_bytes(route.handler(call), sent.headers.get("accept-encoding"))
 
     def _refused(
         self, error: Exception, seen: Seen, found: Found, caller: Caller | None, id: str
@@ -174,7 +181,55 @@ class App:
             log(__name__).error("request %s: %s", id, refused)
             refused = errors.without_detail(refused)
         as_page = found.is_page or (route is None and door.prefers_html(seen))
-        return _in_bytes(errors.answer(refused, route, id, as_page=as_page))
+        return in_bytes(errors.answer(refused, route, id, as_page=as_page))
+
+
+async def _body(request: Request, found: Found) -> bytes:
+    most, parts, length = door.most_bytes(found), [], 0
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for part in request.stream():
+                parts.append(part)
+                length += len(part)
+                if length > most:
+                    raise door.too_large(most)
+    except TimeoutError as error:
+        raise Refused(408, "timeout", "the body took too long to arrive; send it again") from error
+    return b"".join(parts)
+
+
+def _parsed(sent: _Sent) -> dict[str, Any] | None:
+    if not sent.data:
+        return None
+    if sent.route.page:
+        return dict(read_form(sent.data))
+    return (
+        read_json(sent.data)
+        if sent.route.spec is None
+        else read_json(sent.data, deepest=DEEPEST_VALUE)
+    )
+
+
+def _asked(spec: Spec, query: dict[str, str], body: dict[str, Any] | None) -> dict[str, Any]:
+    """What a request says, as its route has declared it. A project is chosen before."""
+    given = {name: value for name, value in query.items() if name != PROJECT}
+    found = read_query(spec.query, given, read_value)
+    return found if spec.body is None else {**found, **read_body(spec.body, body or {})}
+
+
+async def _while_there(request: Request, work: "Coroutine[Any, Any, T]") -> T:
+    """What the work comes to; it is cancelled if its client goes away, `ClientDisconnect`."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(request.receive())  # the body was read: only the end can come
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        for each in (working, leaving):
+            each.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
 
 
 def _seen(request: Request) -> Seen:
@@ -191,22 +246,6 @@ def _seen(request: Request) -> Seen:
 
 def _options(found: Found) -> Answer:
     return Answer(204, b"", headers=(("Allow", ", ".join(door.methods(found))),))
-
-
-def _in_bytes(answer: Answer) -> Answer:
-    body = answer.body
-    if isinstance(body, str):
-        return answer._replace(body=body.encode("utf-8", "backslashreplace"))
-    return answer if isinstance(body, bytes) else answer._replace(body=dumps(body).encode())
-
-
-def _response(answer: Answer, id: str) -> Response:
-    response = Response(answer.body, answer.status, media_type=answer.media_type)
-    for name, value in {**_HEADERS, "X-Request-Id": id}.items():
-        response.headers[name] = value
-    for name, value in answer.headers:
-        response.headers.append(name, value)
-    return response
 
 
 def _log_access(seen: Seen, answer: Answer, caller: str, id: str, seconds: float) -> None:

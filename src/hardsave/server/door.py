@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 
 from hardsave.defaults import MAX_REQUEST_BYTES
+from hardsave.server.body import read_form
 from hardsave.server.caller import Caller
 from hardsave.server.errors import Refused
 from hardsave.server.route import JSON
@@ -19,8 +20,19 @@ from hardsave.tuples import NamedTuple
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 FORM = "application/x-www-form-urlencoded"
 FORM_TOKEN = "form_token"  # noqa: S105 # the name of a field
+FORM_HEADER = "x-hardsave-form"  # which has the same for scripts of our pages
 
-_ONCE = ("host", "origin", "authorization", "content-type", "content-length", "sec-fetch-site")
+_ONCE = (
+    "host",
+    "origin",
+    "authorization",
+    "content-type",
+    "content-length",
+    "idempotency-key",
+    "if-match",
+    "sec-fetch-site",
+    FORM_HEADER,
+)
 _OWN_SITE = ("same-origin", "none")  # `none`: typed, or opened from a bookmark
 
 
@@ -111,8 +123,9 @@ def _is_way_in(seen: Seen, found: Found) -> bool:
 
 
 def takes_cookie(found: Found) -> bool:
-    """A cookie comes with every request of a browser, so only pages take it."""
-    return found.is_page or found.route is None
+    """A cookie comes with every request of a browser, so only pages take it, and what their scripts
+    call."""
+    return found.route is None or found.is_page or found.route.spec is not None
 
 
 def check_caller(seen: Seen, found: Found, caller: Caller | None) -> None:
@@ -167,8 +180,9 @@ def check_body(seen: Seen, found: Found) -> None:
         return
     if seen.method in ("GET", "HEAD", "OPTIONS", "DELETE"):
         raise Refused(400, "body", f"a {seen.method} has no body; leave it out")
-    if length is not None and (len(length) > 15 or int(length) > MAX_REQUEST_BYTES):
-        raise too_large()
+    most = most_bytes(found)
+    if length is not None and (len(length) > 15 or int(length) > most):
+        raise too_large(most)
     wanted = FORM if found.is_page else JSON
     if media_type(seen) != wanted or "content-encoding" in seen.headers:
         raise Refused(415, "media_type", f"send a plain body as 'Content-Type: {wanted}'")
@@ -180,16 +194,26 @@ def media_type(seen: Seen) -> str:
     return kind.strip().lower() if charset in ("", "utf-8") else ""
 
 
-def too_large() -> Refused:
-    return Refused(413, "too_large", f"a body has {MAX_REQUEST_BYTES:,} bytes at most")
+def most_bytes(found: Found) -> int:
+    """How long a body may be."""
+    spec = None if found.route is None else found.route.spec
+    return MAX_REQUEST_BYTES if spec is None else spec.most_bytes
 
 
-def check_form(seen: Seen, caller: Caller, body: Mapping[str, object] | None) -> None:
-    """A form that changes something comes from a page of this server, in this session."""
+def too_large(most: int) -> Refused:
+    return Refused(413, "too_large", f"a body has {most:,} bytes at most here")
+
+
+def check_form(seen: Seen, found: Found, caller: Caller | None, data: bytes) -> None:
+    """What a browser sends that changes something comes from a page of this server, in this
+    session: its form has the token of the session, or the script of a page sends it as a header."""
+    if caller is None or seen.method in ("GET", "HEAD") or not takes_cookie(found):
+        return
+    if not found.is_page and not caller.form_token:
+        return  # a program, by its token
     is_own = seen.header("origin") == seen.origin
     is_own = is_own or seen.header("sec-fetch-site") == "same-origin"
-    given = (body or {}).get(FORM_TOKEN)
-    told = given if isinstance(given, str) else ""
+    told = read_form(data).get(FORM_TOKEN, "") if found.is_page else seen.header(FORM_HEADER) or ""
     same = hmac.compare_digest(told.encode(), caller.form_token.encode())
     if not (is_own and caller.form_token and same):
         raise Refused(

@@ -1,17 +1,19 @@
 """What the parts of the server share: a route, a call that was let in, and its answer. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from hardsave.defaults import MAX_REQUEST_BYTES
 from hardsave.server.caller import Caller, Scope
+from hardsave.server.fields import Field, Schema
 from hardsave.server.logins import Logins
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from hardsave import Vault
 
-Lane = Literal["loop", "quick", "write"]
+Lane = Literal["loop", "quick", "slow", "write", "upkeep"]
 
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
@@ -35,18 +37,41 @@ class Call(NamedTuple):
     request_id: str
     allowed: Allowed
     logins: Logins
+    headers: Mapping[str, str] = {}  # by their names in lower case  # never changed
+    asked: Mapping[str, Any] = {}  # of `/api/v1`: what query and body say, checked
+
+    @property
+    def key(self) -> str | None:
+        """What names this request, if it may come twice."""
+        return self.headers.get("idempotency-key")
 
 
 class Answer(NamedTuple):
-    """What a handler answers. A body that is no text and no bytes becomes JSON."""
+    """What a handler answers. A body that is no text and no bytes becomes JSON. A `stream` comes
+    in the place of the body, for as long as the caller stays."""
 
     status: int = 200
     body: Any = None
     media_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
+    stream: AsyncIterator[bytes] | None = None
 
 
 Handler = Callable[[Call], Answer]
+
+
+class Spec(NamedTuple):
+    """What a route of `/api/v1` takes and gives: checked before its handler is called, and shown by
+    the OpenAPI document."""
+
+    summary: str
+    answer: Schema
+    query: tuple[Field, ...] = ()
+    body: tuple[Field, ...] | None = None  # None: it takes none
+    status: int = 200
+    media_type: str = JSON
+    headers: tuple[str, ...] = ()  # of the request, that mean something to it
+    most_bytes: int = MAX_REQUEST_BYTES  # of a body
 
 
 class Route(NamedTuple):
@@ -55,6 +80,7 @@ class Route(NamedTuple):
     `scope=None` opens the route to every caller that reaches the server: it must tell nothing.
     `documented` routes answer errors as `{error, message}`, and `--open-loopback` opens them.
     A `page` is for browsers: it takes the cookie of a login and forms, and its errors are HTML.
+    One with a `spec` is of `/api/v1`: for programs, and for scripts of our own pages.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -64,6 +90,7 @@ class Route(NamedTuple):
     documented: bool = False
     page: bool = False
     lane: Lane | None = None  # None: `quick` to read, `write` for all else
+    spec: Spec | None = None
 
     @property
     def runs_in(self) -> Lane:

@@ -3,6 +3,7 @@
 from urllib.parse import unquote_to_bytes
 
 from hardsave.server import checkpoints, health, login, metrics, webhook
+from hardsave.server.api import table as api
 from hardsave.server.page import routes as page
 from hardsave.server.route import Route
 from hardsave.tuples import NamedTuple
@@ -13,6 +14,7 @@ ROUTES: tuple[Route, ...] = (
     *checkpoints.ROUTES,
     *webhook.ROUTES,
     *metrics.ROUTES,
+    *api.ROUTES,
     *page.ROUTES,
 )
 

@@ -1,6 +1,6 @@
 """A checkpoint as people hold it in their hands."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -132,15 +132,7 @@ class Checkpoint:
 
     def read(self, *path: Any) -> Any:
         """The plain value at a path of keys, indexes and slices: `read("messages", -1)`."""
-        value = self.state
-        for at, step in enumerate(path):
-            try:
-                value = value[step]
-            except (KeyError, IndexError) as error:
-                raise NotFound(f"{self.id} has no {path[: at + 1]} in its state") from error
-            except TypeError as error:
-                raise Misuse(f"{path[: at + 1]} leads into a {type(value).__name__}") from error
-        return plain(value)
+        return plain(reached(self, path))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Checkpoint) and self._record.id == other._record.id
@@ -151,6 +143,19 @@ class Checkpoint:
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         return f"<checkpoint {self.id} {self.timeline}:{self.seq}{name}>"
+
+
+def reached(checkpoint: Checkpoint, path: Sequence[Any]) -> Any:
+    """What lies at a path of a state, lazily if it is large."""
+    value = checkpoint.state
+    for at, step in enumerate(path):
+        try:
+            value = value[step]
+        except (KeyError, IndexError) as error:
+            raise NotFound(f"{checkpoint.id} has no {path[: at + 1]} in its state") from error
+        except TypeError as error:
+            raise Misuse(f"{path[: at + 1]} leads into a {type(value).__name__}") from error
+    return value
 
 
 def record_of(checkpoint: Checkpoint) -> CheckpointRecord:

@@ -250,6 +250,12 @@ class Vault:
         narrowed = Narrowed(text, prefix, status, deleted)
         return sessions(self._context, workspace, limit, after, narrowed)
 
+    def session(self, name: str) -> "Session[Checkpoint]":
+        """One timeline as `sessions` lists it, deleted or not; `NotFound` if there is none."""
+        from hardsave.vault.session_list import session
+
+        return session(self._context, name)
+
     def moments(
         self, workspace: "str | os.PathLike[str]", *, limit: int = 50, after: str | None = None
     ) -> "Page[Checkpoint]":
@@ -481,6 +487,12 @@ def timeline_records(vault: Vault) -> Iterator[TimelineRecord]:
     """All timelines by name, deleted ones too: what names and titles are read from, ten thousand
     at a time."""
     return vault._context.history.timelines(deleted=True)
+
+
+def last_purge(vault: Vault) -> int:
+    """The number of the last commit that purged something of this user; 0 if none has. What was
+    read before it may not hold any more."""
+    return vault._context.store.last_purge(vault.user)
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":
