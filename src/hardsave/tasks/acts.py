@@ -10,6 +10,7 @@ from typing import Any
 
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.objects.records import EntryRecord, TaskRecord
+from hardsave.progress import check_deadline
 from hardsave.stores.ledger import Fence, TaskMove, Work
 from hardsave.stores.requests import MadeMeanwhile, Request
 from hardsave.tasks import claiming, names, states, steps
@@ -32,6 +33,7 @@ def found(desk: Desk, id: str) -> TaskRecord:
 
 def add(desk: Desk, task: TaskRecord, request: Request | None = None) -> TaskRecord:
     """Add a task; `Conflict` if its id or its key is there already."""
+    check_deadline()
     event = desk.entry("added", task, {"text": task.text})
     desk.commit(event, Work(moves=(TaskMove(None, task),)), request)
     return found(desk, task.name)
@@ -42,11 +44,13 @@ def cancel(desk: Desk, id: str, request: Request | None = None) -> TaskRecord:
     return change(desk, id, "cancelled", lambda task: (states.cancelled(task, now), []), request)
 
 
-def cancel_unbegun(desk: Desk, id: str) -> None:
-    """Cancel a task to which nothing has happened since it was added."""
+def cancel_unbegun(desk: Desk, id: str, upto: int) -> None:
+    """Cancel a task that was added up to this commit, and to which nothing has happened since."""
     task = desk.store.task(desk.user, id)
     first = desk.store.entries(desk.user, id, limit=1)
-    if task is not None and task.state == "pending" and first and first[0].epoch == task.epoch:
+    if task is None or not first or first[0].number > upto:
+        return
+    if task.state == "pending" and task.epoch == first[0].epoch:
         with contextlib.suppress(Conflict):  # by now something has
             changed(desk, task, "cancelled", states.cancelled(task, desk.clock()))
 
@@ -132,6 +136,7 @@ def change(
     desk: Desk, id: str, kind: str, decide: Change, request: Request | None = None
 ) -> TaskRecord:
     """Change a task as it stands when it is written."""
+    check_deadline()
     for _ in range(TRIES):
         task = found(desk, id)
         become, entries = decide(task)
