@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
+from hardsave.actor import signed
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.objects.codec import Codec
 from hardsave.objects.hashing import digest
@@ -136,5 +137,6 @@ def check_own(asker: Asker, batch: Batch, request: Request) -> None:
 def of_task(asker: Asker, request: Request, event: EntryRecord, work: Work) -> Batch:
     """What is done to a task, as a batch that a repeated request is recognised by."""
     data = {"asked": request.asked, "task": event.task, "what": event.kind, "event": event.id}
-    made = LogRecord(0, request.id, None, KIND, event.created_at, _codec.encode(data))
+    encoded = _codec.encode(signed(data))
+    made = LogRecord(0, request.id, None, KIND, event.created_at, encoded)
     return Batch(asker.user, made, work=work._replace(entries=(*work.entries, event)))

@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from hardsave.actor import signed
 from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.progress import check_deadline
@@ -34,7 +35,7 @@ def found(desk: Desk, id: str) -> TaskRecord:
 def add(desk: Desk, task: TaskRecord, request: Request | None = None) -> TaskRecord:
     """Add a task; `Conflict` if its id or its key is there already."""
     check_deadline()
-    event = desk.entry("added", task, {"text": task.text})
+    event = desk.entry("added", task, signed({"text": task.text}))
     desk.commit(event, Work(moves=(TaskMove(None, task),)), request)
     return found(desk, task.name)
 
@@ -68,7 +69,7 @@ def cancelling(desk: Desk, ids: Iterable[str]) -> Work:
     return Work(
         fences=[Fence(task.name, task.epoch) for task in standing],
         moves=moves,
-        entries=[desk.entry("cancelled", move.become) for move in moves],
+        entries=[desk.entry("cancelled", move.become, signed({})) for move in moves],
     )
 
 
@@ -128,7 +129,7 @@ def changed(
 ) -> TaskRecord:
     """A task after a change that is made only if it still stands as it was looked at."""
     work = Work(moves=(TaskMove(task.epoch, become),), entries=entries)
-    desk.commit(desk.entry(kind, become), work, request)
+    desk.commit(desk.entry(kind, become, signed({})), work, request)
     return found(desk, task.name)
 
 

@@ -13,8 +13,10 @@ saved since stays reachable.
 """
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from hardsave.actor import signed
 from hardsave.errors import Conflict, Corrupt
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import (
@@ -140,7 +142,12 @@ def encode(effects: Effects) -> bytes:
         data["lost"] = [list(mark) for mark in effects.lost]
     if effects.tasks:
         data["tasks"] = [list(mark) for mark in effects.tasks]
-    return _codec.encode({**data, **effects.about})
+    return note({**data, **effects.about})
+
+
+def note(about: Mapping[str, Any] = MappingProxyType({})) -> bytes:
+    """The data of any entry in the log, with who did it, if that is known."""
+    return _codec.encode(dict(signed(about)))
 
 
 def decode(record: LogRecord) -> Entry | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from hardsave.actor import actor
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound
 from hardsave.objects.records import (
     CheckpointRecord,
@@ -25,6 +26,7 @@ from hardsave.stores import requests
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
 from hardsave.stores.ledger import NO_WORK, Work
 from hardsave.stores.workspaces import WorkspaceMove
+from hardsave.timeline import step_summary
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import fencing, operations, request_key, rollback
@@ -360,6 +362,7 @@ def _first(
         task=None,
         generation=0,
         attempt=0,
+        summary=step_summary.signed(source.summary, actor()),
         hidden=0,
     )
 
