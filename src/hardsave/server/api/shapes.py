@@ -69,6 +69,7 @@ SUMMARY = shape(
     paths=listed(PATH),
     not_captured=WHOLE,
     lost=TEXT,
+    by=TEXT,
 )
 CHECKPOINT = shape(
     id=ID,
@@ -191,7 +192,15 @@ TASK = shape(
     metadata=VALUE,
     place=WHOLE,
 )
-TASK_EVENT = shape(number=WHOLE, kind=TEXT, at=MOMENT, generation=WHOLE, epoch=WHOLE, about=VALUE)
+TASK_EVENT = shape(
+    number=WHOLE,
+    kind=TEXT,
+    at=MOMENT,
+    generation=WHOLE,
+    epoch=WHOLE,
+    about=VALUE,
+    by=or_null(TEXT),
+)
 JOB = shape(
     id=TEXT,
     lineage=TEXT,
