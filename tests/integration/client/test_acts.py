@@ -240,6 +240,17 @@ def test_an_act_whose_answers_are_lost_is_done_once(
         assert found == main.get().id
 
 
+def test_a_question_whose_answer_is_lost_is_answered_once(
+    both: Both, relay: Relay, far: RemoteVault
+) -> None:
+    both.local.tasks.add("ask")
+    with both.local.tasks.attempt("ask") as attempt:
+        attempt.ask("may I?")
+    assert far.tasks.answer("ask", "yes", question="may I?").question is None
+    kinds = [each.kind for each in both.local.tasks.history("ask")]
+    assert kinds.count("answered") == 1
+
+
 def test_a_job_whose_answer_is_lost_is_queued_once(both: Both, far: RemoteVault) -> None:
     far.jobs.add("fix", "Fix it", agent="coder", workspace=both.workspace)
     assert len(both.local.tasks.find()) == 1
