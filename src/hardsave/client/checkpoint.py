@@ -81,6 +81,12 @@ class RemoteCheckpoint:
         return None if told is None else reading.record(StepSummary, told)
 
     @property
+    def by(self) -> str | None:
+        """Who saved it: see `hardsave.acting_as`. None if that was not said."""
+        summary = self.summary
+        return None if summary is None else summary.by or None
+
+    @property
     def metadata(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = from_json(self._field("metadata"))
         return found

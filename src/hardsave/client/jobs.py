@@ -9,7 +9,7 @@ from hardsave.client.records import RemoteHealth
 from hardsave.defaults import JOB_TURNS
 from hardsave.errors import Misuse
 from hardsave.page import Page, every
-from hardsave.values.spelling import from_json, to_json
+from hardsave.values.spelling import from_json
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs.spec import JobResumption, JobSpec
 
@@ -90,19 +90,10 @@ class RemoteJobs:
             body["from"] = from_ref
         return job(self._calls.act("/jobs/resume", body, key=key))
 
-    def approve(
-        self,
-        id: str,
-        *,
-        question: str | None = None,
-        arguments: Any = None,
-        key: str | None = None,
-    ) -> "Job":
-        """Let the call be made that a job has asked about, with other `arguments` if they are
-        given. `question` is what was read: `Conflict` if the job asks something else by now."""
-        spelt = None if arguments is None else to_json(arguments)
-        body = given(id=id, question=question, arguments=spelt)
-        return job(self._calls.act("/jobs/approve", body, key=key))
+    def approve(self, id: str, *, question: str | None = None, key: str | None = None) -> "Job":
+        """Let the call be made that a job has asked about. `question` is what was read: `Conflict`
+        if the job asks something else by now."""
+        return job(self._calls.act("/jobs/approve", given(id=id, question=question), key=key))
 
     def deny(
         self, id: str, reason: str = "", *, question: str | None = None, key: str | None = None

@@ -279,7 +279,11 @@ def operation(told: Any) -> "Operation":
     """An operation out of an answer."""
     from hardsave.vault.undo import Operation  # with what a store needs
 
-    return reading.record(Operation, told)
+    if not isinstance(told, dict):
+        raise reading.Unreadable("an operation that is no object")
+    about = from_json(told.get("about") or {})
+    by = {} if told.get("by") is None else {"by": told["by"]}  # who did it, where `by` looks
+    return reading.record(Operation, told, about={**about, **by})
 
 
 def _beside(

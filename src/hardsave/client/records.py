@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from hardsave.actor import signature
 from hardsave.page import Page
 from hardsave.record import Record
 from hardsave.stores.results import Stats
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.task import Task
 from hardsave.timeline.diff import NO_FILES, FileDiff
-from hardsave.timeline.step_summary import StepSummary
 
 if TYPE_CHECKING:
     from hardsave.vault.jobs.state import JobHealth
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from hardsave.vault.rollback import RolledBack
 
 
-class _Summarised(Protocol):
-    """What a rewind needs of its checkpoints."""
+class _Signed(Protocol):
+    """What an event needs of its checkpoint."""
 
     @property
-    def summary(self) -> StepSummary | None: ...
+    def by(self) -> str | None: ...
 
 
 C = TypeVar("C")
-S = TypeVar("S", bound=_Summarised)
+S = TypeVar("S", bound=_Signed)
 
 
 class ToolCall(Record):
@@ -65,13 +65,13 @@ class RemoteMessages(Page[RemoteMessage]):
         """Under which key of the state they lie; None if there are none."""
 
 
-class RemoteRewind(Record, Generic[S]):
+class RemoteRewind(Record, Generic[C]):
     """What a rewind did, or would do. As `Rewind`."""
 
     timeline: str
-    before: S | None
+    before: C | None
     """The head until then, or what was saved of the present before files were touched."""
-    target: S
+    target: C
     """The checkpoint gone back to."""
     moved: bool
     """Whether the head moved: not if it was there already, or if this was a dry run."""
@@ -116,7 +116,7 @@ class RemoteDiff(Record):
         return changes or self.new_status not in (None, self.old_status)
 
 
-class RemoteEvent(Record, Generic[C]):
+class RemoteEvent(Record, Generic[S]):
     """Something that happened. A save has a checkpoint, everything else has data."""
 
     id: str
@@ -126,10 +126,15 @@ class RemoteEvent(Record, Generic[C]):
     """`checkpoint_saved`, `task_…`, or the kind of the entry in log or ledger."""
     timeline: str | None
     created_at: datetime
-    checkpoint: C | None
+    checkpoint: S | None
     data: Mapping[str, Any] | None
     task: str | None = None
     """The id of the task that it happened to."""
+
+    @property
+    def by(self) -> str | None:
+        """Who did it: see `hardsave.acting_as`. None if that was not said."""
+        return signature(self.data) if self.checkpoint is None else self.checkpoint.by
 
 
 class RemoteProject(Record):

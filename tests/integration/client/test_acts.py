@@ -7,8 +7,10 @@ import pytest
 
 import hardsave
 from hardsave.client import RemoteVault, connect
+from hardsave.runtime.jobs.worker import Worker
 from tests.integration.client.conftest import Both
 from tests.integration.client.relay import Relay, relaying
+from tests.unit.cli.jobs_project import agent
 from tests.unit.server.job_server import OWN_TOKEN
 
 
@@ -101,7 +103,10 @@ def test_undo_redo_clear_and_delete_are_operations(both: Both, main: hardsave.Ti
     line.undo()
     assert line.delete() == 3
     mine = both.local.operations()
-    assert [each.id for each in vault.operations()] == [each.id for each in mine]
+    assert [(each.id, each.by) for each in vault.operations()] == [
+        (each.id, each.by) for each in mine
+    ]
+    assert mine[0].by is not None
     assert [each.kind for each in vault.operations("main", limit=1)] == ["delete"]
     assert {each.timeline for each in vault.sessions(deleted=True)} == {"main", "try"}
 
@@ -240,15 +245,40 @@ def test_an_act_whose_answers_are_lost_is_done_once(
         assert found == main.get().id
 
 
-def test_a_question_whose_answer_is_lost_is_answered_once(
-    both: Both, relay: Relay, far: RemoteVault
-) -> None:
-    both.local.tasks.add("ask")
-    with both.local.tasks.attempt("ask") as attempt:
+@pytest.fixture
+def working(both: Both) -> hardsave.Vault:
+    """A job that has failed, one that asks, one that is queued, and a task that asks."""
+    vault = both.local
+    for name in ("fix", "asks"):
+        vault.jobs.add(name, f"Do {name}", agent=name, max_turns=10)
+    Worker(vault, {"fix": agent(breaks=True), "asks": agent(careful=True)}).run(until_idle=True)
+    vault.jobs.add("new", "Do new")
+    vault.tasks.add("ask")
+    with vault.tasks.attempt("ask") as attempt:
         attempt.ask("may I?")
-    assert far.tasks.answer("ask", "yes", question="may I?").question is None
-    kinds = [each.kind for each in both.local.tasks.history("ask")]
-    assert kinds.count("answered") == 1
+    return vault
+
+
+WORK: dict[str, tuple[str, str, Callable[[RemoteVault], object]]] = {
+    "answer": ("ask", "answered", lambda far: far.tasks.answer("ask", "yes", question="may I?")),
+    "cancel": ("ask", "cancelled", lambda far: far.tasks.cancel("ask")),
+    "retry": ("fix", "retried", lambda far: far.tasks.retry("fix")),
+    "approve": ("asks", "answered", lambda far: far.jobs.approve("asks")),
+    "deny": ("asks", "answered", lambda far: far.jobs.deny("asks", "too dear")),
+    "resume": ("fix~2", "added", lambda far: far.jobs.resume("fix")),
+    "delete a job": ("new", "cancelled", lambda far: far.jobs.delete("new")),
+}
+
+
+@pytest.mark.parametrize("what", WORK)
+def test_what_is_decided_about_work_is_done_once_though_its_answers_are_lost(
+    what: str, working: hardsave.Vault, relay: Relay, far: RemoteVault
+) -> None:
+    task, kind, decide = WORK[what]
+    decide(far)
+    assert relay.replayed == [None, "true", "true"]
+    assert [each.kind for each in working.tasks.history(task)].count(kind) == 1
+    assert {each.id for each in working.tasks.find()} - {"fix~2"} == {"fix", "asks", "new", "ask"}
 
 
 def test_a_job_whose_answer_is_lost_is_queued_once(both: Both, far: RemoteVault) -> None:
