@@ -142,6 +142,8 @@ class RemoteFollowing(Iterator[Event]):
         elif message.event == "bye":
             self._drop()
             self._closing.wait(_FIRST_WAIT)
+        elif not message.event and message.id is not None:
+            self._last = message.id  # nothing of what is followed has happened up to here
 
     def _reload(self, reason: object) -> None:
         self._drop()
@@ -158,7 +160,9 @@ class RemoteFollowing(Iterator[Event]):
         return self._add(told, str(told["next"]), is_ours=self._is_wanted)
 
     def _is_wanted(self, event: Event) -> bool:
-        return self._timeline in (None, event.timeline)
+        """As a stream has it: what names neither a timeline nor a task may be about any."""
+        is_about_all = event.timeline is None and event.task is None
+        return is_about_all or self._timeline in (None, event.timeline)
 
     def _add(
         self, told: Any, id: str, *, is_ours: Callable[[Event], bool] = lambda _: True

@@ -4,7 +4,8 @@ from hardsave.tuples import NamedTuple
 
 
 class Message(NamedTuple):
-    """One message of a stream. `id` is None if it has none."""
+    """One message of a stream. `id` is None if it has none; some have nothing else: a place to go
+    on from."""
 
     event: str
     data: str
@@ -40,6 +41,6 @@ class Parser:
 
     def _end(self) -> Message | None:
         found = Message(self._event, "\n".join(self._data), self._id)
-        is_one = bool(self._event or self._data)
+        is_one = bool(self._event or self._data or self._id)
         self._event, self._data, self._id = "", [], None
         return found if is_one else None

@@ -82,6 +82,15 @@ def test_a_stream_that_breaks_goes_on_behind_the_last_message(
     assert asked == ["0", "1", "1", "1"]
 
 
+def test_a_heartbeat_may_move_the_place_where_a_stream_goes_on(
+    server: Scripted, following: RemoteFollowing
+) -> None:
+    beats = Parts((HELLO, message("1", 1), b": .\n\n", b": .\nid: 5\n\n"), ends=True)
+    server.says("/events", beats, Parts((HELLO, message("6", 6))))
+    assert taken(following, 2) == [1, 6]
+    assert [each.headers["last-event-id"] for each in server.asked("/events")] == ["0", "5"]
+
+
 def test_the_ids_of_events_never_lead_past_one_that_was_not_taken(
     server: Scripted, following: RemoteFollowing
 ) -> None:
@@ -120,9 +129,11 @@ def test_an_id_that_the_server_does_not_know_is_told_instead_of_a_gap(
 def test_events_of_other_timelines_are_left_out_of_what_is_read_by_the_page(
     server: Scripted, vault: RemoteVault
 ) -> None:
-    server.says("/happened", {"items": [event(1), event(2, "other"), event(3)], "next": "3"})
+    of_a_task = {**event(4, None), "task": "t1"}
+    every = [event(1), event(2, "other"), event(3), of_a_task, event(5, None)]
+    server.says("/happened", {"items": every, "next": "5"})
     found = vault.follow(after="0", timeline="main").read()
-    assert [each.data["number"] for each in found if each.data] == [1, 3]
+    assert [each.data["number"] for each in found if each.data] == [1, 3, 5]
     server.says("/events", Parts((HELLO,), ends=True), Parts((HELLO, message("4", 4))))
     following = vault.follow(after="3", timeline="main")
     assert taken(following, 1) == [4]

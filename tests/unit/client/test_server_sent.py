@@ -6,12 +6,13 @@ from hardsave.client.server_sent import Message, Parser
 STREAM = (
     b": .\n\nid: 1\nevent: hello\ndata: {}\n\n"
     b"id:2\r\nevent:events\r\ndata: a\r\ndata: b\r\n\r\n"
-    b"retry: 5\nunknown\n\nevent: bye\n\n" + "id: 3\ndata: größer …\n\n".encode()
+    b"retry: 5\nunknown\n\nevent: bye\n\n: .\nid: 7\n\n" + "id: 3\ndata: größer …\n\n".encode()
 )
 MESSAGES = [
     Message("hello", "{}", "1"),
     Message("events", "a\nb", "2"),
     Message("bye", "", None),
+    Message("", "", "7"),
     Message("", "größer …", "3"),
 ]
 
