@@ -66,6 +66,7 @@ JOB_TURNS = 50
 JOB_DAYS = 7  # for so long after its last save a job that is not finished can be resumed
 CALLBACK_TRIES = 10
 CALLBACK_SECONDS = 30.0  # for one try
+WEBHOOK_TOLERANCE_SECONDS = 300  # between the time of a callback and that of its receiver
 
 # Hooks, and the daemon that answers them
 
@@ -77,7 +78,9 @@ LEFT_RUNNING_SECONDS = 600.0  # after an agent's end, that files of what it left
 
 # The server
 
+SERVER_HOST = "127.0.0.1"  # that `hardsave serve` listens on
 SERVER_PORT = 8765  # of `hardsave serve`
+MAX_OPEN_PROJECTS = 16  # whose stores a server has open at once
 MAX_REQUEST_BYTES = _MIB  # of a body
 MAX_SAVE_BYTES = 32 * _MIB  # of a body with a state to be saved
 MAX_ANSWER_BYTES = 16 * _MIB  # of a file, or a part of one, in one answer
