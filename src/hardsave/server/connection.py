@@ -6,7 +6,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0  # within which a request has come that was begun
-MOST = 256  # at once; past it, the one that has waited longest is closed
+MOST = 600  # at once; past it, the one that has waited longest is closed
 
 
 class Connection(H11Protocol):
