@@ -2,7 +2,7 @@
 
 import http.client
 import json
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tests.unit.server.api_samples import Sample
 
@@ -26,7 +26,7 @@ class Got(NamedTuple):
 
 
 class ApiClient:
-    """A program with a token. Threads have their own."""
+    """A program with a token, until the end of a block. Threads have their own."""
 
     def __init__(self, port: int, token: str | None) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)
@@ -55,5 +55,8 @@ class ApiClient:
         sent = {**sample.headers, **(headers or {})}
         return self.send(sample.route.method, sample.path, sample.body, sent)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._connection.close()

@@ -15,14 +15,14 @@ import hardsave
 from hardsave.runtime.jobs.worker import Worker
 from tests.unit.cli.jobs_project import agent
 
-MINE = "mine"
+ALICES = "alices"
 BYTES_NAME = os.fsdecode(b"caf\xe9.txt")  # no UTF-8
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
 _GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, **os.environ}
 
 
 class Things(NamedTuple):
-    """Names and ids of what is there. `lost` ones are of the same kind, and are not there."""
+    """Names and ids of what is there. Those of `lost()` are of the same kind, and are not there."""
 
     word: str
     folder: str
@@ -35,14 +35,14 @@ class Things(NamedTuple):
 
     def lost(self) -> "Things":
         ids = {name: id[:-6] + "ffffff" for name, id in self.ids.items()}
-        return Things("lost", f"{self.folder}-lost", ids, self.questions)
+        return Things("nosuch", f"{self.folder}-nosuch", ids, self.questions)
 
 
 def populate(vault: hardsave.Vault, folder: Path) -> Things:
     """Fill a store; `folder` becomes a workspace, with a repository."""
     _repository(folder)
     ids: dict[str, str] = {}
-    things = Things(MINE, str(folder), ids, {})
+    things = Things(ALICES, str(folder), ids, {})
     _conversation(vault, things, folder)
     _timelines(vault, things, folder)
     _tasks(vault, things)
@@ -54,9 +54,9 @@ def populate(vault: hardsave.Vault, folder: Path) -> Things:
 def _changed(folder: Path) -> None:
     """The present differs from what was saved: a new file, another branch, a directory with an
     ignored file where a file was."""
-    (folder / "new.txt").write_text("mine-new\n")
+    (folder / "new.txt").write_text("alices-new\n")
     (folder / "old.txt").mkdir()
-    (folder / "old.txt" / ".env").write_text("KEY=mine-key\n")
+    (folder / "old.txt" / ".env").write_text("KEY=alices-key\n")
     subprocess.run(["git", "checkout", "-q", "-b", "other"], cwd=folder, env=_GIT, check=True)
 
 
@@ -71,27 +71,27 @@ def _repository(folder: Path) -> None:
     ):
         subprocess.run(command, cwd=folder, env=_GIT, check=True)
     (folder / ".gitignore").write_text(".env\n")
-    (folder / ".env").write_text("KEY=mine-key\n")
+    (folder / ".env").write_text("KEY=alices-key\n")
 
 
 def _conversation(vault: hardsave.Vault, things: Things, folder: Path) -> None:
     """`main`: messages, calls, files, labels, notes; a second one of other files."""
     line = vault.timeline(things("main"))
     (folder / "src").mkdir()
-    (folder / "src" / "app.py").write_text("print('mine-app')\n")
-    (folder / "src" / BYTES_NAME).write_text("mine-bytes\n")
+    (folder / "src" / "app.py").write_text("print('alices-app')\n")
+    (folder / "src" / BYTES_NAME).write_text("alices-bytes\n")
     (folder / "link").symlink_to("src/app.py")
-    (folder / "old.txt").write_text("mine-old\n")
+    (folder / "old.txt").write_text("alices-old\n")
     os.mkfifo(folder / "pipe")  # is not captured
-    asked = {"role": "user", "content": "mine-prompt " + "x" * 5_000}
+    asked = {"role": "user", "content": "alices-prompt " + "x" * 5_000}
     call = {
         "role": "assistant",
         "content": [
-            {"type": "text", "text": "mine-said"},
+            {"type": "text", "text": "alices-said"},
             {"type": "tool_use", "id": "c1", "name": "edit", "input": {"path": "src/app.py"}},
         ],
     }
-    result = {"type": "tool_result", "tool_use_id": "c1", "content": "mine-result"}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "alices-result"}
     told: dict[str, Any] = {
         "metadata": {"model": "m", "raw": b"\xff"},
         "labels": {"issue": things("7")},
@@ -104,10 +104,10 @@ def _conversation(vault: hardsave.Vault, things: Things, folder: Path) -> None:
         title=things("title"),
         **told,
     )
-    (folder / "src" / "app.py").write_text("print('mine-changed')\n")
+    (folder / "src" / "app.py").write_text("print('alices-changed')\n")
     (folder / "old.txt").unlink()
     (folder / "more").mkdir()
-    (folder / "more" / "b.txt").write_text("mine-b\n" * 100)
+    (folder / "more" / "b.txt").write_text("alices-b\n" * 100)
     second = line.save(
         {"messages": [asked, call, {"role": "user", "content": [result]}], "plan": 7},
         workspace=folder,
@@ -151,14 +151,14 @@ def _rewindable(vault: hardsave.Vault, things: Things, name: str, place: Path) -
     (place / ".gitignore").write_text(".env\n")
     (place / ".env").write_text("1")
     for path in ("a.txt", "gone.txt"):
-        (place / path).write_text("mine-1")
+        (place / path).write_text("alices-1")
     line = vault.timeline(things(name))
     things.ids[f"{name}-first"] = line.save({"messages": [things("1")]}, workspace=place).id
     vault.tasks.add(things(f"of-{name}"))
     with vault.tasks.attempt(things(f"of-{name}")) as attempt:
         attempt.step("length", len, "abc")
-        (place / "a.txt").write_text("mine-2")
-        (place / "b.txt").write_text("mine-2")
+        (place / "a.txt").write_text("alices-2")
+        (place / "b.txt").write_text("alices-2")
         (place / "gone.txt").unlink()
         saved = line.save({"messages": [things("1"), things("2")]}, workspace=place)
     things.ids[name] = saved.id

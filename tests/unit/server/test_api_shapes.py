@@ -49,11 +49,11 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Told]:
         things = populate(vault, folder / "project")
     logging.disable(logging.NOTSET)
     allowed = Allowed(("default",), (folder / "project",))
-    with serving(url, folder, allowed=allowed) as server:
-        client = ApiClient(server.port, OWN_TOKEN)
-        told = [Told(each, client.try_sample(each)) for each in samples(things)]
-        client.close()
-    return told
+    with (
+        serving(url, folder, allowed=allowed) as server,
+        ApiClient(server.port, OWN_TOKEN) as client,
+    ):
+        return [Told(each, client.try_sample(each)) for each in samples(things)]
 
 
 def test_every_route_has_a_sample_that_is_answered_as_declared(answers: list[Told]) -> None:
