@@ -1,4 +1,4 @@
-"""What no program should send is refused, whichever route gets it: never a fault, nothing written."""
+"""What no program should send is refused by every route: never a fault, and nothing is written."""
 
 import json
 import random
