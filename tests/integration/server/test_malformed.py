@@ -153,11 +153,11 @@ def test_no_text_of_a_query_is_a_fault(site: Site, program: ApiClient) -> None:
         assert sample.route.spec is not None
         if sample.route.method != "GET":
             continue
-        for field in sample.route.spec.query:
+        for name in ("project", *(field.name for field in sample.route.spec.query)):
             for value in STRANGE:
-                got = program.try_sample(sample._replace(query={**sample.query, field.name: value}))
+                got = program.try_sample(sample._replace(query={**sample.query, name: value}))
                 if got.status not in (200, 206, 400, 404):
-                    wrong.append((sample.route.path, field.name, value[:40], got))
+                    wrong.append((sample.route.path, name, value[:40], got))
     assert wrong == []
     assert site.written() == before
 

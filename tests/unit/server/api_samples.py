@@ -53,6 +53,7 @@ def _reads(things: Things) -> Iterator[Sample]:
     two = {"from_": ids["first"], "to": ids["second"]}
     yield _get("")
     yield _get("/openapi.json")
+    yield _get("/projects")
     yield _get("/timelines", prefix=things.word, deleted="true", limit="1000")
     yield _get("/timelines", limit="1")
     yield _get("/timelines", text=main, status="waiting", workspace=things.folder)
