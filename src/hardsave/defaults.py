@@ -24,7 +24,7 @@ SPARE_BYTES = 4 * _MIB  # of the disk that a large save leaves free: to remove s
 
 MAX_VALUE_BYTES = 256 * _MIB  # of a single text or bytes value
 MAX_METADATA_BYTES = 64 * _KIB  # of a checkpoint
-MAX_NAME = 200  # characters: of a timeline, a checkpoint, a status, a user
+MAX_NAME = 200  # characters: of a timeline, a checkpoint, a status, a user, an actor
 MAX_LABELS = 32  # of a checkpoint
 MAX_LABEL_VALUE = 1_000  # characters
 MAX_NOTE_KEY = 1_000  # characters
