@@ -25,11 +25,11 @@ Count = Callable[[hardsave.Vault, str], int]
 
 
 class Act(NamedTuple):
-    """`prepare` begins things under a name, and gives the request; `count` says how often it was
+    """`prepare` begins things under a name, and gives the request; `times` says how often it was
     done to them. What an answer has under `same`, every further one has."""
 
     prepare: Prepare
-    count: Count
+    times: Count
     same: tuple[str, ...]
 
 
