@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hardsave import Conflict, Job, Jobs, NotFound, Task, aio
+from hardsave.tasks import acts
 from tests.unit.runtime.test_jobs import Office, paying
 from tests.unit.tasks.test_requests import meet
 
@@ -322,6 +323,27 @@ def test_a_job_that_is_put_back_to_work_meanwhile_is_not_deleted(
         office.jobs.delete("fix")
     assert office.vault.timeline("fix").head is not None
     assert office.vault.tasks.get("fix").state == "pending"
+
+
+def test_a_delete_that_is_overtaken_looks_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting(office)
+    cancelling = acts.cancelling
+
+    def overtaken(*given: Any) -> Any:
+        work = cancelling(*given)
+        monkeypatch.setattr(acts, "cancelling", cancelling)
+        office.vault.tasks.answer("fix", "no")
+        return work
+
+    monkeypatch.setattr(acts, "cancelling", overtaken)
+    office.jobs.delete("fix")
+    assert [each.kind for each in office.vault.tasks.history("fix")][-2:] == [
+        "answered",
+        "cancelled",
+    ]
+    assert office.vault.timeline("fix").head is None
 
 
 # Adding, which is known by its id
