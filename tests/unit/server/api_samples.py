@@ -37,7 +37,7 @@ ROUTE = {(route.method, route.path.removeprefix("/api/v1")): route for route in 
 
 def samples(things: Things) -> list[Sample]:
     """For each route one or more, in an order in which all of them can be sent."""
-    return [*_reads(things), *_acts(things), *_upkeep(things)]
+    return [*_reads(things), *_acts(things), *_traces(things), *_upkeep(things)]
 
 
 def _get(path: str, /, **query: str) -> Sample:
@@ -162,6 +162,13 @@ def _acts(things: Things) -> Iterator[Sample]:
     yield _post("/jobs/approve", id=things("approve"), question=things.questions["approve"])
     yield _post("/jobs/deny", id=things("deny"), reason=things("reason"))
     yield Sample(ROUTE["DELETE", "/job"], {"id": things("delete-job")}, None, {})
+
+
+def _traces(things: Things) -> Iterator[Sample]:
+    """What acts have left behind."""
+    yield _get("/operations", limit="5")
+    yield _get("/task", id=things("cancel"))
+    yield _get("/checkpoint", ref="@", timeline=things("save"))
 
 
 def _upkeep(things: Things) -> Iterator[Sample]:

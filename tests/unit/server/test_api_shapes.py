@@ -24,13 +24,11 @@ NEVER_TOLD = {
     "GET /api/v1/checkpoint git in_progress",
     "GET /api/v1/checkpoint host",
     "GET /api/v1/health trouble",
-    "GET /api/v1/operations items by",
     "GET /api/v1/projects next",
     "GET /api/v1/search reaches",
     "GET /api/v1/timelines items head host",
     "POST /api/v1/gc left",
     "POST /api/v1/purge left",
-    "POST /api/v1/undo by",
     "POST /api/v1/verify faults",
 }
 
