@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hardsave import Conflict, Job, Jobs, NotFound, Task, aio
+from hardsave.tasks import acts
 from tests.unit.runtime.test_jobs import Office, paying
 from tests.unit.tasks.test_requests import meet
 
@@ -34,10 +35,15 @@ def _queued(office: Office) -> None:
     office.add()
 
 
+def _nothing(office: Office) -> None:
+    pass
+
+
 Prepare = Callable[[Office], None]
 Act = Callable[[Jobs, str], Job]
 
 ACTS: dict[str, tuple[Prepare, Act]] = {
+    "add": (_nothing, lambda jobs, key: jobs.add("fix", "Fix it", max_turns=9, key=key)),
     "resume": (_failed, lambda jobs, key: jobs.resume("fix", max_turns=9, key=key)),
     "approve": (waiting, lambda jobs, key: jobs.approve("fix", key=key)),
     "deny": (waiting, lambda jobs, key: jobs.deny("fix", "too dear", key=key)),
@@ -109,6 +115,21 @@ def test_a_key_of_another_request_is_refused(office: Office) -> None:
     with pytest.raises(Conflict, match="that of another request, a delete of 'fix'"):
         jobs.delete("other", key="gone")
     assert jobs.get("other").state == "queued"
+
+
+def test_a_key_of_another_job_is_refused(office: Office) -> None:
+    jobs = office.jobs
+    jobs.add("fix", "Fix it", key="k")
+    calls: list[Callable[[], object]] = [
+        lambda: jobs.add("other", "Fix it", key="k"),
+        lambda: jobs.add("fix", "Fix another", key="k"),
+        lambda: jobs.add("fix", "Fix it", agent="other", key="k"),
+        lambda: jobs.add("fix", "Fix it", callback="https://example.com/", key="k"),
+    ]
+    for call in calls:
+        with pytest.raises(Conflict, match="this key is that of another request, about task 'fix'"):
+            call()
+    assert [each.id for each in jobs.find()] == ["fix"]
 
 
 # Resuming
@@ -302,6 +323,27 @@ def test_a_job_that_is_put_back_to_work_meanwhile_is_not_deleted(
         office.jobs.delete("fix")
     assert office.vault.timeline("fix").head is not None
     assert office.vault.tasks.get("fix").state == "pending"
+
+
+def test_a_delete_that_is_overtaken_looks_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting(office)
+    cancelling = acts.cancelling
+
+    def overtaken(*given: Any) -> Any:
+        work = cancelling(*given)
+        monkeypatch.setattr(acts, "cancelling", cancelling)
+        office.vault.tasks.answer("fix", "no")
+        return work
+
+    monkeypatch.setattr(acts, "cancelling", overtaken)
+    office.jobs.delete("fix")
+    assert [each.kind for each in office.vault.tasks.history("fix")][-2:] == [
+        "answered",
+        "cancelled",
+    ]
+    assert office.vault.timeline("fix").head is None
 
 
 # Adding, which is known by its id
