@@ -65,7 +65,7 @@ def read(message: bytes) -> tuple[str, tuple[str, ...]]:
     fields = dict(line.split(": ", 1) for line in message.decode("ascii").split("\n"))
     items = json.loads(fields.get("data", "{}")).get("items", ())
     return fields.get("event", ""), tuple(
-        item["checkpoint"]["id"] for item in items if item["kind"] == "saved"
+        item["checkpoint"]["id"] for item in items if item["kind"] == "checkpoint_saved"
     )
 
 
@@ -105,6 +105,7 @@ def _check_running(running: "list[asyncio.Task[None]]") -> None:
 
 def heard(saved: Mapping[str, float], told: list[dict[str, float]]) -> Heard:
     late = [one[id] - at for one in told for id, at in saved.items() if id in one]
+    check(bool(late), "no client was told of any save")
     missed = len(saved) * len(told) - len(late)
     return Heard(median(late), percentile(late, 0.99), max(late), missed)
 
