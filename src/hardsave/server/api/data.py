@@ -123,12 +123,7 @@ def file(one: File) -> dict[str, Any]:
 
 def operation(one: Operation) -> dict[str, Any]:
     about = {name: value for name, value in one.about.items() if name != "by"}
-    by = one.about.get("by")
-    return {
-        **json_data.operation(one),
-        "about": json_data.logged(about),
-        "by": by if isinstance(by, str) else None,
-    }
+    return {**json_data.operation(one), "about": json_data.logged(about)}
 
 
 def rewind(done: Rewind, *, dry_run: bool) -> dict[str, Any]:
