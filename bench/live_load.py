@@ -69,13 +69,9 @@ def read(message: bytes) -> tuple[str, tuple[str, ...]]:
     )
 
 
-async def listening(port: int, tokens: list[str]) -> None:
-    listeners = [Listener() for _ in tokens]
-    running = [
-        asyncio.create_task(one.listen(port, token))
-        for one, token in zip(listeners, tokens, strict=True)
-    ]
-    await _all_are_connected(listeners, running)
+async def listening(port: int, token: str, clients: int) -> None:
+    listeners = [Listener() for _ in range(clients)]
+    running = [await _started(one, port, token) for one in listeners]
     print("connected", flush=True)
     line = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     saved: dict[str, float] = json.loads(line)
@@ -87,13 +83,13 @@ async def listening(port: int, tokens: list[str]) -> None:
     print(json.dumps(heard(saved, [one.told for one in listeners])), flush=True)
 
 
-async def _all_are_connected(
-    listeners: list[Listener], running: "list[asyncio.Task[None]]"
-) -> None:
-    for one in listeners:
-        connected = asyncio.ensure_future(one.is_connected.wait())
-        await asyncio.wait({connected, *running}, return_when=asyncio.FIRST_COMPLETED)
-        _check_running(running)
+async def _started(one: Listener, port: int, token: str) -> "asyncio.Task[None]":
+    """One after the other: the server refuses more than some at once."""
+    running = asyncio.create_task(one.listen(port, token))
+    connected = asyncio.create_task(one.is_connected.wait())
+    await asyncio.wait((running, connected), return_when=asyncio.FIRST_COMPLETED)
+    _check_running([running])
+    return running
 
 
 def _check_running(running: "list[asyncio.Task[None]]") -> None:
@@ -112,8 +108,8 @@ def heard(saved: Mapping[str, float], told: list[dict[str, float]]) -> Heard:
 
 def main() -> None:
     print("ready", flush=True)
-    port, tokens = json.loads(sys.stdin.readline())
-    asyncio.run(listening(port, tokens))
+    port, token, clients = json.loads(sys.stdin.readline())
+    asyncio.run(listening(port, token, clients))
 
 
 if __name__ == "__main__":

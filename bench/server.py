@@ -18,7 +18,7 @@ from bench.http_load import Order, load
 from bench.live_load import Heard
 from bench.machine import check
 from bench.report import Row, at_least, at_most
-from bench.served import Served, new_token, serving
+from bench.served import Served, serving
 from bench.server_store import TALK
 from bench.setting import Setting
 from bench.stopwatch import median, percentile
@@ -27,7 +27,6 @@ from bench.store_file import url
 ROUNDS = 3  # of which the best counts
 BUSY_CLIENTS = 16
 LIVE_CLIENTS = 200
-CLIENTS_OF_TOKEN = 40  # streams at once: the server allows no more
 SAVES_A_SECOND = 50
 SEARCHES = 24
 READERS = 4
@@ -203,18 +202,16 @@ def _crowd(setting: Setting) -> list[Row]:
     size = setting.choose(100_000, 2_000)
     store = setting.place / "large.db"
     million_store.build(store, 0, size, setting.choose(million_store.TIMELINES, 200))
-    tokens = [new_token(store, f"page-{at}") for at in range(-(-LIVE_CLIENTS // CLIENTS_OF_TOKEN))]
     with serving(store) as server:
         return [
-            *_live(server, store, tokens, seconds=setting.choose(20, 3)),
+            *_live(server, store, seconds=setting.choose(20, 3)),
             _beside_searches(server, size),
         ]
 
 
-def _live(server: Served, store: Path, tokens: list[str], *, seconds: int) -> list[Row]:
-    every = list(itertools.islice(itertools.cycle(tokens), LIVE_CLIENTS))
+def _live(server: Served, store: Path, *, seconds: int) -> list[Row]:
     with companion("bench.live_load") as live, companion("bench.steady_saver", url(store)) as saver:
-        live.answer(json.dumps([server.port, every]) + "\n")
+        live.answer(json.dumps([server.port, server.token, LIVE_CLIENTS]) + "\n")
         time.sleep(1)  # what the last of them had to be told is told
         idle = _share(server, seconds)
         before, began = server.cpu(), time.monotonic()
