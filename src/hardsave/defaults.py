@@ -24,7 +24,7 @@ SPARE_BYTES = 4 * _MIB  # of the disk that a large save leaves free: to remove s
 
 MAX_VALUE_BYTES = 256 * _MIB  # of a single text or bytes value
 MAX_METADATA_BYTES = 64 * _KIB  # of a checkpoint
-MAX_NAME = 200  # characters: of a timeline, a checkpoint, a status, a user
+MAX_NAME = 200  # characters: of a timeline, a checkpoint, a status, a user, an actor
 MAX_LABELS = 32  # of a checkpoint
 MAX_LABEL_VALUE = 1_000  # characters
 MAX_NOTE_KEY = 1_000  # characters
@@ -66,6 +66,7 @@ JOB_TURNS = 50
 JOB_DAYS = 7  # for so long after its last save a job that is not finished can be resumed
 CALLBACK_TRIES = 10
 CALLBACK_SECONDS = 30.0  # for one try
+WEBHOOK_TOLERANCE_SECONDS = 300  # between the time of a callback and that of its receiver
 
 # Hooks, and the daemon that answers them
 
@@ -77,14 +78,25 @@ LEFT_RUNNING_SECONDS = 600.0  # after an agent's end, that files of what it left
 
 # The server
 
+SERVER_HOST = "127.0.0.1"  # that `hardsave serve` listens on
 SERVER_PORT = 8765  # of `hardsave serve`
+MAX_OPEN_PROJECTS = 16  # whose stores a server has open at once
+SERVER_CACHE_BYTES = 8 * _MIB  # of objects that a server keeps for a store, and for each user
 MAX_REQUEST_BYTES = _MIB  # of a body
+MAX_SAVE_BYTES = 32 * _MIB  # of a body with a state to be saved
+MAX_ANSWER_BYTES = 16 * _MIB  # of a file, or a part of one, in one answer
 LINK_SECONDS = 600  # after which the link that `hardsave serve` prints lets no browser in
 SESSION_SECONDS = 43_200  # after which a browser has to log in again
 MAX_WRONG_TOKENS = 20  # that an address may send in a minute; then it is told to wait
 STOP_SECONDS = 2  # that requests have to end when the server is told to stop
 LIVE_CLIENTS = 400  # streams of live events at once
-LIVE_CLIENTS_OF_TOKEN = 40  # of them by callers with the same token
+LIVE_CLIENTS_OF_TOKEN = 250  # of them by callers with the same token
 LIVE_EVENTS = 1_000  # that a client may have missed; past it, it is told to read its lists anew
 LIVE_HEARTBEAT_SECONDS = 15  # between two signs of life on a stream
 LIVE_PATIENCE_SECONDS = 30.0  # without a look at the store that works, after which streams end
+
+# The client of the server
+
+CLIENT_SECONDS = 30.0  # that a call waits for the server, with all its tries
+CLIENT_TRIES = 5  # of a request whose answer was lost, or that the server was too busy for
+CLIENT_RECONNECT_SECONDS = 60.0  # for which a stream of events waits for a server that is gone

@@ -42,11 +42,14 @@ another one, and none can be unpacked by position, so a field that is added late
 Where a listing is shown in parts, it is a `Page`, with the `next` one.
 
 **What is public** is what this page names: `hardsave`, `hardsave.aio`, `hardsave.runtime`,
-`hardsave.runtime.loop`, `hardsave.runtime.scripted` and the packages of `hardsave.compat`, each
-with the names in its `__all__`. Every other module may change.
+`hardsave.runtime.loop`, `hardsave.runtime.scripted`, `hardsave.client` and the packages of
+`hardsave.compat`, each with the names in its `__all__`. Every other module may change.
 """
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-_HALVES = {"TimelineSaves": "vault/line_saves"}  # what a class inherits, and tells as its own
+_HALVES = {  # what a class inherits, and tells as its own
+    "TimelineSaves": "vault/line_saves",
+    "JobReads": "vault/jobs/reads",
+}
 _INSIDE = {"lost", "suspects", "scalar", "keys"}
 
 
@@ -111,6 +114,7 @@ PARTS = (
             ("vault/store", "Retention"),
             ("progress", "on_progress"),
             ("progress", "deadline"),
+            ("actor", "acting_as"),
             ("progress", "CallProgress"),
         ),
     ),
@@ -149,10 +153,34 @@ PARTS = (
             ("runtime/loop/run", "run_sync"),
             ("runtime/loop/__init__", "if_unknown"),
             ("runtime/coding/tools", "coding_tools"),
+            ("runtime/webhooks/signature", "verify_webhook"),
             ("runtime/loop/run", "Outcome"),
             ("runtime/loop/approvals", "ApprovalNeeded"),
             ("runtime/loop/approvals", "PendingCall"),
             ("runtime/jobs/worker", "Worker"),
+        ),
+    ),
+    Part(
+        "Client",
+        (
+            ("client/__init__", "connect"),
+            ("client/vault", "RemoteVault"),
+            ("client/line", "RemoteTimeline"),
+            ("client/checkpoint", "RemoteCheckpoint"),
+            ("client/files", "RemoteFiles"),
+            ("client/tasks", "RemoteTasks"),
+            ("client/jobs", "RemoteJobs"),
+            ("client/follow", "RemoteFollowing"),
+            ("client/records", "RemoteEvent"),
+            ("client/records", "RemoteMessages"),
+            ("client/records", "RemoteMessage"),
+            ("client/records", "ToolCall"),
+            ("client/records", "RemoteRewind"),
+            ("client/records", "RemoteDiff"),
+            ("client/records", "RemoteApproval"),
+            ("client/records", "RemoteProject"),
+            ("client/records", "RemoteHealth"),
+            ("client/records", "RemoteServer"),
         ),
     ),
     Part(
@@ -203,6 +231,7 @@ PARTS = (
 )
 _CALLED = {
     "checkpoint_id": "hardsave.checkpoint_id",
+    "connect": "hardsave.client.connect",
     "open_vault": "hardsave.open",
     "repair_store": "hardsave.repair",
     "Types.register": "hardsave.register",
@@ -210,10 +239,12 @@ _CALLED = {
     "from_json": "hardsave.from_json",
     "on_progress": "hardsave.on_progress",
     "deadline": "hardsave.deadline",
+    "acting_as": "hardsave.acting_as",
     "run": "hardsave.runtime.loop.run",
     "run_sync": "hardsave.runtime.loop.run_sync",
     "if_unknown": "hardsave.runtime.loop.if_unknown",
     "coding_tools": "hardsave.runtime.coding_tools",
+    "verify_webhook": "hardsave.runtime.verify_webhook",
 }
 
 

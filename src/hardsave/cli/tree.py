@@ -15,12 +15,14 @@ class Entry(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A group of commands. Its bare name runs the `default`, or without one shows the help."""
+    """A group of commands. Its bare name runs the `default`, or without one shows the help.
+    `is_remote`: its commands can ask a server instead of a store."""
 
     help: str
     commands: dict[str, Entry]
     examples: str
     default: str | None = None
+    is_remote: bool = False
 
 
 TIMELINES = {
@@ -78,6 +80,12 @@ TOKEN = {
         "token", "End a token, by its name or id; a server that runs refuses it from now on."
     ),
 }
+WEBHOOK = {
+    "add": Entry("webhook", "Sign callbacks with one more secret, which is shown once."),
+    "list": Entry("webhook", "List the secrets, and the receivers that are told nothing more."),
+    "remove": Entry("webhook", "Remove a secret, by its id; a worker that runs heeds it at once."),
+    "enable": Entry("webhook", "Tell a receiver again that has answered 410 Gone."),
+}
 
 SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     "Set up": {
@@ -127,6 +135,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             hardsave jobs resume fix-1
             """,
             default="list",
+            is_remote=True,
         ),
         "worker": Entry("jobs", "Run the jobs that are queued, with agents of your own."),
         "tasks": Branch(
@@ -172,6 +181,16 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             hardsave token
             hardsave token add ci
             hardsave token revoke ci
+            """,
+            default="list",
+        ),
+        "webhook": Branch(
+            "How callbacks of jobs are signed: add, list, remove, enable.",
+            WEBHOOK,
+            """
+            hardsave webhook
+            hardsave webhook add --for https://ci.example
+            hardsave webhook remove 1f6c0a52
             """,
             default="list",
         ),

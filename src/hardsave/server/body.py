@@ -6,15 +6,25 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
+from hardsave.objects import depth
 from hardsave.server.errors import Refused
 
 _MOST_FIELDS = 100
 _DEEPEST = 100  # levels: what handlers do with it may recurse
+DEEPEST_VALUE = depth.DEEPEST  # of a value that `from_json` reads
 _LARGEST = 1 << 63  # a store has no larger numbers
 
 
-def read_json(data: bytes) -> dict[str, Any]:
+def read_json(data: bytes, *, deepest: int = _DEEPEST) -> dict[str, Any]:
     """A JSON object, of plain values that can be stored."""
+    value = read_value(data, deepest=deepest)
+    if not isinstance(value, dict):
+        raise _malformed("it is no object, {…}")
+    return value
+
+
+def read_value(data: bytes, what: str = "what was sent", *, deepest: int = _DEEPEST) -> Any:
+    """Any JSON, of plain values that can be stored."""
     try:
         value = json.loads(
             data.decode(),
@@ -23,13 +33,11 @@ def read_json(data: bytes) -> dict[str, Any]:
             parse_float=_finite,
             parse_int=_whole,
         )
-        _check(value)
+        _check(value, deepest)
     except RecursionError as error:
-        raise _malformed("it is nested too deeply") from error
+        raise _malformed("it is nested too deeply", what) from error
     except ValueError as error:  # also of a text that is no UTF-8
-        raise _malformed(_first_line(error)) from error
-    if not isinstance(value, dict):
-        raise _malformed("it is no object, {…}")
+        raise _malformed(_first_line(error), what) from error
     return value
 
 
@@ -47,8 +55,8 @@ def read_form(data: bytes) -> dict[str, str]:
         raise _malformed(_first_line(error)) from error
 
 
-def _malformed(why: str) -> Refused:
-    return Refused(400, "malformed", f"what was sent cannot be read: {why}")
+def _malformed(why: str, what: str = "what was sent") -> Refused:
+    return Refused(400, "malformed", f"{what} cannot be read: {why}")
 
 
 def _first_line(error: Exception) -> str:
@@ -81,10 +89,10 @@ def _whole(text: str) -> int:
     return number
 
 
-def _check(value: Any) -> None:
+def _check(value: Any, deepest: int) -> None:
     """No text has half of a character (a lone surrogate), and nothing is nested past the limit."""
     level = [value]
-    for _ in range(_DEEPEST):
+    for _ in range(deepest):
         if not level:
             return
         below: list[Any] = []

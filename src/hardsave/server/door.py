@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 
 from hardsave.defaults import MAX_REQUEST_BYTES
+from hardsave.server.body import read_form
 from hardsave.server.caller import Caller
 from hardsave.server.errors import Refused
+from hardsave.server.public import Public
 from hardsave.server.route import JSON
 from hardsave.server.table import Found
 from hardsave.tuples import NamedTuple
@@ -19,8 +21,19 @@ from hardsave.tuples import NamedTuple
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 FORM = "application/x-www-form-urlencoded"
 FORM_TOKEN = "form_token"  # noqa: S105 # the name of a field
+FORM_HEADER = "x-hardsave-form"  # which has the same for scripts of our pages
 
-_ONCE = ("host", "origin", "authorization", "content-type", "content-length", "sec-fetch-site")
+_ONCE = (
+    "host",
+    "origin",
+    "authorization",
+    "content-type",
+    "content-length",
+    "idempotency-key",
+    "if-match",
+    "sec-fetch-site",
+    FORM_HEADER,
+)
 _OWN_SITE = ("same-origin", "none")  # `none`: typed, or opened from a bookmark
 
 
@@ -28,19 +41,24 @@ class Seen(NamedTuple):
     """A request as the door sees it: without its body."""
 
     method: str
-    raw_path: str  # as it came, still percent-encoded
+    raw_path: str  # as it came, still percent-encoded, but without the prefix of a proxy
     headers: Mapping[str, tuple[str, ...]]  # by their names in lower case
     peer: str  # the address that it comes from
     local: str  # the address that it came to
+    public: Public = Public()
 
     def header(self, name: str) -> str | None:
         found = self.headers.get(name)
         return found[0] if found else None
 
-    @property
-    def origin(self) -> str:
-        """Where pages of this server come from, as the browser that sends this knows it."""
-        return f"http://{self.header('host')}"
+    def is_own(self, origin: str | None) -> bool:
+        """Whether pages of this server come from there, as the browser that sends this knows it.
+        A proxy may put another Host in the place of its own."""
+        if origin and origin == self.public.origin:
+            return True
+        host = self.header("host") or ""
+        is_direct = _host(host) != self.public.host  # else it is called by its scheme and port
+        return is_direct and origin == f"http://{host}"
 
 
 def headers_of(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, tuple[str, ...]]:
@@ -95,7 +113,7 @@ def _bracketed(address: str) -> str:
 def check_site(seen: Seen, found: Found) -> None:
     """Only programs, pages of this server, and addresses typed by the user may send requests."""
     origin = seen.header("origin")
-    if origin is not None and origin != seen.origin:
+    if origin is not None and not seen.is_own(origin):
         raise Refused(403, "origin", "requests from pages of other sites are refused")
     site = seen.header("sec-fetch-site")
     if site is not None and site not in _OWN_SITE and not _is_way_in(seen, found):
@@ -111,8 +129,9 @@ def _is_way_in(seen: Seen, found: Found) -> bool:
 
 
 def takes_cookie(found: Found) -> bool:
-    """A cookie comes with every request of a browser, so only pages take it."""
-    return found.is_page or found.route is None
+    """A cookie comes with every request of a browser, so only pages take it, and what their scripts
+    call."""
+    return found.route is None or found.is_page or found.route.spec is not None
 
 
 def check_caller(seen: Seen, found: Found, caller: Caller | None) -> None:
@@ -167,8 +186,9 @@ def check_body(seen: Seen, found: Found) -> None:
         return
     if seen.method in ("GET", "HEAD", "OPTIONS", "DELETE"):
         raise Refused(400, "body", f"a {seen.method} has no body; leave it out")
-    if length is not None and (len(length) > 15 or int(length) > MAX_REQUEST_BYTES):
-        raise too_large()
+    most = most_bytes(found)
+    if length is not None and (len(length) > 15 or int(length) > most):
+        raise too_large(most)
     wanted = FORM if found.is_page else JSON
     if media_type(seen) != wanted or "content-encoding" in seen.headers:
         raise Refused(415, "media_type", f"send a plain body as 'Content-Type: {wanted}'")
@@ -180,16 +200,26 @@ def media_type(seen: Seen) -> str:
     return kind.strip().lower() if charset in ("", "utf-8") else ""
 
 
-def too_large() -> Refused:
-    return Refused(413, "too_large", f"a body has {MAX_REQUEST_BYTES:,} bytes at most")
+def most_bytes(found: Found) -> int:
+    """How long a body may be."""
+    spec = None if found.route is None else found.route.spec
+    return MAX_REQUEST_BYTES if spec is None else spec.most_bytes
 
 
-def check_form(seen: Seen, caller: Caller, body: Mapping[str, object] | None) -> None:
-    """A form that changes something comes from a page of this server, in this session."""
-    is_own = seen.header("origin") == seen.origin
+def too_large(most: int) -> Refused:
+    return Refused(413, "too_large", f"a body has {most:,} bytes at most here")
+
+
+def check_form(seen: Seen, found: Found, caller: Caller | None, data: bytes) -> None:
+    """What a browser sends that changes something comes from a page of this server, in this
+    session: its form has the token of the session, or the script of a page sends it as a header."""
+    if caller is None or seen.method in ("GET", "HEAD") or not takes_cookie(found):
+        return
+    if not found.is_page and not caller.form_token:
+        return  # a program, by its token
+    is_own = seen.is_own(seen.header("origin"))
     is_own = is_own or seen.header("sec-fetch-site") == "same-origin"
-    given = (body or {}).get(FORM_TOKEN)
-    told = given if isinstance(given, str) else ""
+    told = read_form(data).get(FORM_TOKEN, "") if found.is_page else seen.header(FORM_HEADER) or ""
     same = hmac.compare_digest(told.encode(), caller.form_token.encode())
     if not (is_own and caller.form_token and same):
         raise Refused(

@@ -3,6 +3,7 @@
 from urllib.parse import unquote_to_bytes
 
 from hardsave.server import checkpoints, health, login, metrics, webhook
+from hardsave.server.api import table as api
 from hardsave.server.page import routes as page
 from hardsave.server.route import Route
 from hardsave.tuples import NamedTuple
@@ -13,6 +14,7 @@ ROUTES: tuple[Route, ...] = (
     *checkpoints.ROUTES,
     *webhook.ROUTES,
     *metrics.ROUTES,
+    *api.ROUTES,
     *page.ROUTES,
 )
 
@@ -45,6 +47,8 @@ def find(method: str, raw_path: str, routes: tuple[Route, ...] = ROUTES) -> Foun
 
 
 def _matched(template: str, raw_path: str) -> dict[str, str] | None:
+    if "{" not in template:
+        return {} if template == raw_path else None
     wanted, given = template.split("/"), raw_path.split("/")
     if len(wanted) != len(given):
         return None

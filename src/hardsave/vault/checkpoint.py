@@ -1,6 +1,6 @@
 """A checkpoint as people hold it in their hands."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,12 @@ class Checkpoint:
         return None if data is None else step_summary.decode(data)
 
     @property
+    def by(self) -> str | None:
+        """Who saved it: see `hardsave.acting_as`. None if that was not said."""
+        summary = self.summary
+        return None if summary is None else summary.by or None
+
+    @property
     def user(self) -> str | None:
         return self._user
 
@@ -132,15 +138,7 @@ class Checkpoint:
 
     def read(self, *path: Any) -> Any:
         """The plain value at a path of keys, indexes and slices: `read("messages", -1)`."""
-        value = self.state
-        for at, step in enumerate(path):
-            try:
-                value = value[step]
-            except (KeyError, IndexError) as error:
-                raise NotFound(f"{self.id} has no {path[: at + 1]} in its state") from error
-            except TypeError as error:
-                raise Misuse(f"{path[: at + 1]} leads into a {type(value).__name__}") from error
-        return plain(value)
+        return plain(reached(self, path))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Checkpoint) and self._record.id == other._record.id
@@ -151,6 +149,19 @@ class Checkpoint:
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         return f"<checkpoint {self.id} {self.timeline}:{self.seq}{name}>"
+
+
+def reached(checkpoint: Checkpoint, path: Sequence[Any]) -> Any:
+    """What lies at a path of a state, lazily if it is large."""
+    value = checkpoint.state
+    for at, step in enumerate(path):
+        try:
+            value = value[step]
+        except (KeyError, IndexError) as error:
+            raise NotFound(f"{checkpoint.id} has no {path[: at + 1]} in its state") from error
+        except TypeError as error:
+            raise Misuse(f"{path[: at + 1]} leads into a {type(value).__name__}") from error
+    return value
 
 
 def record_of(checkpoint: Checkpoint) -> CheckpointRecord:

@@ -10,8 +10,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from hardsave.actor import signature
 from hardsave.errors import Misuse
 from hardsave.objects.records import CheckpointRecord, EntryRecord, LogRecord
 from hardsave.progress import check_deadline
@@ -19,7 +20,15 @@ from hardsave.record import Record
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 
-C = TypeVar("C")
+
+class _Saved(Protocol):
+    """A checkpoint, for programs that block or for coroutines."""
+
+    @property
+    def by(self) -> str | None: ...
+
+
+C = TypeVar("C", bound=_Saved)
 
 PAGE = 200
 
@@ -39,6 +48,11 @@ class Event(Record, Generic[C]):
     data: Mapping[str, Any] | None
     task: str | None = None
     """The id of the task that it happened to."""
+
+    @property
+    def by(self) -> str | None:
+        """Who did it: see `hardsave.acting_as`. None if that was not said."""
+        return signature(self.data) if self.checkpoint is None else self.checkpoint.by
 
 
 class Following(Iterator[Event[Checkpoint]]):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hardsave.timeline.diff import FileDiff
     from hardsave.vault.checkpoint import Checkpoint
     from hardsave.vault.files import GitState, LeftOut
+    from hardsave.vault.jobs.state import Job
     from hardsave.vault.not_saved import Checkout
     from hardsave.vault.repository import GitChanges
     from hardsave.vault.restore_plan import FileChanges
@@ -42,6 +43,7 @@ def checkpoint(one: "Checkpoint") -> dict[str, Any]:
         "not_captured": left_out(one.not_captured),
         "task": one.task,
         "attempt": one.attempt,
+        "by": one.by,
     }
 
 
@@ -74,6 +76,7 @@ def operation(one: "Operation") -> dict[str, Any]:
         "number": one.number,
         "is_undone": one.is_undone,
         "about": logged(one.about),
+        "by": one.by,
     }
 
 
@@ -109,6 +112,35 @@ def task(one: "Task") -> dict[str, Any]:
         "error_message": one.error,  # `error` is what a command says when it fails
         "result": to_json(one.result),
         "metadata": to_json(one.metadata),
+        "place": one.place,
+    }
+
+
+def job(one: "Job") -> dict[str, Any]:
+    spec = one.spec
+    return {
+        "id": one.id,
+        "lineage": one.lineage,
+        "state": one.state,
+        "turns": one.turns,
+        "max_turns": one.max_turns,
+        "percent": one.percent,
+        "messages": one.messages,
+        "model": one.model,
+        "agent": spec.agent,
+        "text": one.text,
+        "workspace": spec.works_in,
+        "updated_at": _moment(one.updated_at),
+        "expires_at": _moment(one.expires_at),
+        "can_resume": one.can_resume,
+        "why_not": one.why_not,
+        "is_unserved": one.is_unserved,
+        "checkpoint": one.checkpoint,
+        "failure": one.error,
+        "question": one.question,
+        "output": to_json(one.output),
+        "resumed_from": None if spec.resumed is None else spec.resumed.from_job,
+        "about": to_json(spec.about),
     }
 
 
@@ -118,7 +150,9 @@ def happening(one: "TaskEvent") -> dict[str, Any]:
         "kind": one.kind,
         "at": one.at.isoformat(),
         "generation": one.generation,
+        "epoch": one.epoch,
         "about": to_json(one.about),
+        "by": one.by,
     }
 
 
@@ -173,7 +207,9 @@ def _git_changes(found: "GitChanges") -> dict[str, Any]:
     return {
         "before": git(found.before),
         "after": git(found.after),
-        "left_behind": [{"id": each.id, "subject": each.subject} for each in found.left_behind],
+        "left_behind": [
+            {**each.as_dict(), "parents": list(each.parents)} for each in found.left_behind
+        ],
         "is_all": found.is_all,
     }
 

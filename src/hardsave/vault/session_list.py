@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
-from hardsave.errors import Misuse
+from hardsave.errors import Misuse, NotFound
 from hardsave.page import Page, cursor_of
 from hardsave.progress import check_deadline
 from hardsave.record import Record
-from hardsave.stores.base import TimelineQuery, TimelineRow
+from hardsave.stores.base import Query, TimelineQuery, TimelineRow
 from hardsave.timeline import names
 from hardsave.timeline.refs import to_text
 from hardsave.timeline.step_summary import StepSummary
@@ -119,6 +119,21 @@ def sessions(
     return Page(
         [_session(context, row) for row in shown], cursor_of(listing, last) if more else None
     )
+
+
+def session(context: Context, name: str) -> Session[Checkpoint]:
+    """One timeline as the list shows it, deleted or not."""
+    check_deadline()
+    names.check_timeline(name)
+    store, user = context.store, context.user
+    line = store.timeline(user, name)
+    if line is None:
+        raise NotFound(f"there is no timeline {name!r}; sessions() lists those that there are")
+    newest = next(iter(store.checkpoints(user, Query(name, limit=1))), None)
+    head = None if line.head is None else store.checkpoint(user, line.head)
+    updated = max([line.created_at, *([] if newest is None else [newest.created_at])])
+    row = TimelineRow(line, updated, newest, head, store.count(user, name))
+    return _session(context, row)
 
 
 def cursor_behind(user: str | None, one: Session[Any]) -> str:

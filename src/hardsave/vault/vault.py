@@ -250,6 +250,12 @@ class Vault:
         narrowed = Narrowed(text, prefix, status, deleted)
         return sessions(self._context, workspace, limit, after, narrowed)
 
+    def session(self, name: str) -> "Session[Checkpoint]":
+        """One timeline as `sessions` lists it, deleted or not; `NotFound` if there is none."""
+        from hardsave.vault.session_list import session
+
+        return session(self._context, name)
+
     def moments(
         self, workspace: "str | os.PathLike[str]", *, limit: int = 50, after: str | None = None
     ) -> "Page[Checkpoint]":
@@ -382,17 +388,23 @@ class Vault:
         check_asked(timeline=timeline)
         return undo.page(self._context, timeline, limit, after)
 
-    def delete(self, ref: Ref, *, key: str | None = None) -> Checkpoint:
+    def delete(
+        self, ref: Ref, *, timeline: str | None = None, key: str | None = None
+    ) -> Checkpoint:
         """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next.
-        For the `key` see `Timeline.rewind`."""
+        With a `timeline`, `ref` may be one on that, such as `@`. For the `key` see
+        `Timeline.rewind`."""
         from hardsave.vault import request_key, rewind
 
         context = self._context
-        request = request_key.request(context, key, "delete one", named(ref))
+        if timeline is not None:
+            names.check_timeline(timeline)
+        asked = (named(ref),) if timeline is None else (named(ref), timeline)
+        request = request_key.request(context, key, "delete one", *asked)
         record, is_new = request_key.once(
             context,
             request,
-            lambda: rewind.delete_one(context, context.find(ref), request),
+            lambda: rewind.delete_one(context, context.find(ref, timeline), request),
             lambda entry: rewind.deleted_before(context, entry),
         )
         checkpoint = context.checkpoint(record)
@@ -481,6 +493,12 @@ def timeline_records(vault: Vault) -> Iterator[TimelineRecord]:
     """All timelines by name, deleted ones too: what names and titles are read from, ten thousand
     at a time."""
     return vault._context.history.timelines(deleted=True)
+
+
+def last_purge(vault: Vault) -> int:
+    """The number of the last commit that purged something of this user; 0 if none has. What was
+    read before it may not hold any more."""
+    return vault._context.store.last_purge(vault.user)
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":

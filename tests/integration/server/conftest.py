@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
 
 import hardsave
+
+if TYPE_CHECKING:
+    from tests.integration.server.site import Site
 
 HARDSAVE = [sys.executable, "-m", "hardsave"]
 LIMIT = 30.0
@@ -65,6 +68,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "LANG": "C.UTF-8",
         "HARDSAVE_DAEMON": "off",
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # the tree that the tests are of
     }
 
 
@@ -80,13 +84,13 @@ def starting(tmp_path: Path) -> Iterator[Start]:
     hardsave.open(store).close()
     with ExitStack() as stack:
 
-        def started(*options: str) -> Server:
+        def started(*options: str, **variables: str) -> Server:
             errors = stack.enter_context(open(tmp_path / "stderr", "w"))
             process = stack.enter_context(
                 subprocess.Popen(
                     [*HARDSAVE, "serve", "--json", "--port", "0", "--store", store, *options],
                     cwd=folder,
-                    env=environment(tmp_path),
+                    env=environment(tmp_path) | variables,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=errors,
@@ -109,3 +113,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def server(start: Start) -> Server:
     """A server on loopback, with nothing said to it."""
     return start()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Site]":
+    """A server over a store with something of everything, for all tests of a module."""
+    from tests.integration.server.site import a_site  # which needs this module
+
+    with a_site(tmp_path_factory.mktemp("site")) as made:
+        yield made

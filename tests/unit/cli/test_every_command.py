@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import click
 import pytest
 
 import hardsave
-from hardsave.cli.command import HERE, ON_A_TIMELINE
+from hardsave.cli.command import ALSO_REMOTE, EVERY_COMMON, HERE, ON_A_TIMELINE
 from hardsave.cli.errors import Exit
 from hardsave.cli.main import cli
-from hardsave.cli.tree import COMMANDS, SECTIONS, Branch, Entry
+from hardsave.cli.tree import COMMANDS, JOBS, SECTIONS, Branch, Entry
+from hardsave.runtime.webhooks import disabled
 from tests.unit.cli.conftest import Run, talk
 from tests.unit.cli.jobs_project import make_jobs
 
@@ -36,6 +38,8 @@ def entry_of(name: str) -> Entry | Branch:
 
 EVERY = every_command()
 ESCAPE = "\x1b"
+
+A_RECEIVER = "https://ci.example/hooks/done"
 
 # What each command needs to be called at all.
 ARGUMENTS = {
@@ -72,6 +76,8 @@ ARGUMENTS = {
     "serve": ["--host", "203.0.113.7"],  # is refused: there is no token
     "token add": ["ci"],
     "token revoke": ["ci"],
+    "webhook remove": ["1f6c0a52"],
+    "webhook enable": [A_RECEIVER],
     "workflow run": ["flow.yaml", "--agents", "agents.py:AGENTS"],
     "workflow check": ["flow.yaml"],
 }
@@ -131,6 +137,8 @@ BEFORE = {
     "tasks retry": [A_TASK, ["tasks", "cancel", "t1"]],
     "store import": [["store", "export", "in.hardsave"]],
     "token revoke": [["token", "add", "ci"]],
+    "webhook remove": [["webhook", "add"]],
+    "webhook enable": [["webhook", "list"]],
     "undo": [["rewind", "@~1", "--yes"]],
     "redo": [["rewind", "@~1", "--yes"], ["undo"]],
 }
@@ -162,6 +170,12 @@ def ask() -> None:
             attempt.ask("may I?")
 
 
+def disable() -> None:
+    """A receiver that wants no more callbacks."""
+    with hardsave.open() as vault:
+        disabled.disable(vault.tasks, A_RECEIVER, datetime.now(UTC))
+
+
 def agreed(name: str, run: Run, *more: str) -> list[str]:
     """The same where it has something to do, with --yes if it would ask."""
     if name in WITH_JOBS:
@@ -170,6 +184,10 @@ def agreed(name: str, run: Run, *more: str) -> list[str]:
         assert run(*arguments).code == Exit.DONE
     if name == "tasks answer":
         ask()
+    if name == "webhook enable":
+        disable()
+    if name == "webhook remove":
+        return [*name.split(), *more, run("webhook", "list", "--json").data["secrets"][0]["id"]]
     return called(name, *more, *(["--yes", *ASKING[name]] if name in ASKING else []))
 
 
@@ -178,9 +196,11 @@ ABOUT_A_TIMELINE = [
     *["bisect", "delete", "timelines delete", "timelines clear"],
     *["store purge", "store verify", "store retain", "store export"],
 ]
-# Of the common options, those that mean something to a command; to all others, all but --timeline.
+# Of the common options, those that mean something to a command; to all others, those of HERE.
 TAKES = {
     **dict.fromkeys(ABOUT_A_TIMELINE, ON_A_TIMELINE),
+    "log": EVERY_COMMON,
+    **dict.fromkeys(["jobs", *(f"jobs {name}" for name in JOBS)], ALSO_REMOTE),
     **dict.fromkeys(["run", "mcp"], ("--store", "--timeline", "-C")),
     **dict.fromkeys(["completion", "demo"], ("--json",)),
     **dict.fromkeys(
@@ -198,7 +218,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_command_has_the_common_options_that_mean_something_to_it(name: str) -> None:
-    common = options_of(name) & {*ON_A_TIMELINE}
+    common = options_of(name) & {*EVERY_COMMON}
     assert common == {*TAKES.get(name, HERE)}
 
 
@@ -217,6 +237,16 @@ def test_an_option_that_means_nothing_to_a_command_is_refused(
         assert ran.code == Exit.USAGE, ran
         assert f"{option} means nothing to 'hardsave {name}'; leave it out" in said
     assert run("log", "--all", "--json").data == before
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if "--server" not in TAKES.get(n, HERE)])
+def test_a_server_is_refused_by_a_command_that_cannot_ask_one(name: str, run: Run) -> None:
+    given = ["--server", "http://localhost:1"]
+    is_group = isinstance(entry_of(name), Branch)
+    for words in (called(name, *given), *([] if is_group else [[*given, *called(name)]])):
+        ran = run(*words)
+        assert ran.code == Exit.USAGE, ran
+        assert f"--server means nothing to 'hardsave {name}" in ran.err
 
 
 @pytest.mark.parametrize("name", EVERY)

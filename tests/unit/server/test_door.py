@@ -4,7 +4,7 @@ from hardsave.server import door
 from hardsave.server.caller import Caller
 from hardsave.server.door import Seen, headers_of
 from hardsave.server.errors import Refused
-from hardsave.server.route import Answer, Call, Route
+from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.server.table import Found, find
 
 SECRET = "secret"  # noqa: S105 # of a test
@@ -23,6 +23,8 @@ ROUTES = (
     Route("GET", "/login", nothing, scope=None, page=True),
     Route("POST", "/login", nothing, scope=None, page=True),
     Route("GET", "/page", nothing, scope="read", page=True),
+    Route("GET", "/act", nothing, scope="read", spec=Spec("Look", {})),
+    Route("POST", "/act", nothing, scope="act", spec=Spec("Act", {}, body=())),
 )
 ADMIN = Caller("a", None, "admin")
 
@@ -191,18 +193,33 @@ def test_a_body_is_json_and_not_too_large(
 def test_a_form_needs_its_origin_and_its_session() -> None:
     caller = ADMIN._replace(form_token=SECRET)
     own = seen("POST", "/form", origin=OWN)
-    door.check_form(own, caller, {door.FORM_TOKEN: SECRET})
-    door.check_form(
-        seen("POST", "/form", sec_fetch_site="same-origin"), caller, {door.FORM_TOKEN: SECRET}
-    )
+    right = f"{door.FORM_TOKEN}={SECRET}".encode()
+    door.check_form(own, at(own), caller, right)
+    same_site = seen("POST", "/form", sec_fetch_site="same-origin")
+    door.check_form(same_site, at(same_site), caller, right)
     for request, who, body in (
-        (seen("POST", "/form"), caller, {door.FORM_TOKEN: SECRET}),
-        (own, caller, {door.FORM_TOKEN: "other"}),
-        (own, caller, {}),
-        (own, caller, None),
-        (own, ADMIN, {door.FORM_TOKEN: ""}),  # a token of a program is no session
+        (seen("POST", "/form"), caller, right),
+        (own, caller, f"{door.FORM_TOKEN}=other".encode()),
+        (own, caller, b""),
+        (own, ADMIN, f"{door.FORM_TOKEN}=".encode()),  # a token of a program is no session
     ):
-        assert refused(door.check_form, request, who, body).status == 403
+        assert refused(door.check_form, request, at(request), who, body).status == 403
+
+
+def test_a_script_of_a_page_sends_the_token_of_its_session_as_a_header() -> None:
+    caller = ADMIN._replace(form_token=SECRET)
+    sent = seen("POST", "/act", origin=OWN, x_hardsave_form=SECRET)
+    door.check_form(sent, at(sent), caller, b"{}")
+    program = seen("POST", "/act")
+    door.check_form(program, at(program), ADMIN, b"{}")  # known by its token, which no browser has
+    look = seen("GET", "/act")
+    door.check_form(look, at(look), caller, b"")
+    for request in (
+        seen("POST", "/act", x_hardsave_form=SECRET),
+        seen("POST", "/act", origin=OWN),
+        seen("POST", "/act", origin=OWN, x_hardsave_form="other"),
+    ):
+        assert refused(door.check_form, request, at(request), caller, b"{}").status == 403
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,14 @@ from hardsave import Checkpoint, wording
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.render import changed_files, refs
-from hardsave.cli.render.changed_files import FileStat, Side
+from hardsave.cli.render.changed_files import FileStat
 from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.progress import Total, meter
 from hardsave.timeline.diff import Diff, FileDiff
 from hardsave.tuples import NamedTuple
-from hardsave.vault import json_data
+from hardsave.vault import file_sides, json_data
+from hardsave.vault.file_sides import Side
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,7 +53,7 @@ class ComparedFiles(NamedTuple):
         return changed_files.signed(self.found)
 
     def patch(self, path: str) -> str:
-        return changed_files.patch(path, self.old, self.new)
+        return file_sides.patch(path, self.old, self.new)
 
     def counted(self) -> "ComparedFiles":
         """The same, with how much of each file has changed."""
@@ -129,7 +130,7 @@ def _between(
     session: Session, before: Checkpoint, after: Checkpoint, asked: Asked, *, to_head: bool
 ) -> None:
     found = session.vault.diff(before, after)
-    old, new = (changed_files.checkpoint_side(one.files) for one in (before, after))
+    old, new = (file_sides.checkpoint_side(one.files) for one in (before, after))
     if asked.paths:
         _check_paths(asked.paths, old, new)
         found = found.replace(files=changed_files.within(found.files, asked.paths))
@@ -214,8 +215,8 @@ def _with_disk(
         nothing = "nothing was saved here yet; see 'hardsave status'"
         raise NotFound(session.saved_above or session.deleted_hint() or nothing)
     one = found.last
-    stored = changed_files.checkpoint_side(one.files)
-    disk = changed_files.disk_side(session.directory)
+    stored = file_sides.checkpoint_side(one.files)
+    disk = file_sides.disk_side(session.directory)
     changes = found.files
     if asked.paths:
         _check_paths(asked.paths, stored, disk)

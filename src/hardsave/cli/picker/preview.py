@@ -93,8 +93,10 @@ def _changed(planned: Rewind) -> list[tuple[str, str]]:
 def _stats(planned: Rewind) -> Iterator[FileStat]:
     if planned.files is None:
         return
-    now = changed_files.disk_side(Path(planned.files.workspace))
-    then = changed_files.checkpoint_side(planned.target.files)
+    from hardsave.vault import file_sides  # with all that files need
+
+    now = file_sides.disk_side(Path(planned.files.workspace))
+    then = file_sides.checkpoint_side(planned.target.files)
     for sign, path in _changed(planned):
         yield changed_files.file_stat(sign, path.rstrip("/"), now, then)
 

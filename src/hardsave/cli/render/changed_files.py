@@ -1,26 +1,20 @@
-"""Changed files as people count them: paths with a sign, lines added and removed; and files on disk
-beside those of a checkpoint."""
+"""Changed files as people count them: paths with a sign, lines added and removed."""
 
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardsave.cli.render import phrases
-from hardsave.defaults import MAX_DIFF_BYTES
 from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:  # they take longer to import than all that is drawn
+    from hardsave.vault.file_sides import Side
     from hardsave.vault.files import Files, Held
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _NO_NEWLINE = "\\ "
-
-
-Side = Callable[[str], "Held | None"]
-"""What lies at a path, in a checkpoint or on the disk."""
 
 
 class FileStat(NamedTuple):
@@ -87,7 +81,7 @@ def turned(found: FileDiff) -> FileDiff:
     return FileDiff(found.removed, found.added, found.changed)
 
 
-def file_stat(sign: str, path: str, old: Side, new: Side) -> FileStat:
+def file_stat(sign: str, path: str, old: "Side", new: "Side") -> FileStat:
     """What became of one file, in numbers."""
     from hardsave.vault import files
 
@@ -115,52 +109,8 @@ def _size(side: "Held | None") -> int:
     return 0 if side is None else len(side.content)
 
 
-def checkpoint_side(then: "Files | None") -> Side:
-    from hardsave.vault import files
-
-    return lambda path: files.held(then, path)
-
-
-def disk_side(root: Path) -> Side:
-    """Nothing is saved for this."""
-    return lambda path: _on_disk(root, path)
-
-
-def patch(path: str, old: Side, new: Side) -> str:
-    """How a file differs between the two, as lines."""
-    from hardsave.vault import files
-
-    return files.compared(path, old(path), new(path))
-
-
 def patch_back_to(then: "Files | None", root: Path, path: str) -> str:
     """What a file on disk would lose and gain, if a checkpoint's came in its place."""
-    return patch(path, disk_side(root), checkpoint_side(then))
+    from hardsave.vault import file_sides
 
-
-def _on_disk(root: Path, path: str) -> "Held | None":
-    """A file may be replaced while it is read: no link is followed, nothing is awaited."""
-    from hardsave.vault.files import Held
-    from hardsave.workspace.filesystem import bounded_read
-
-    directory = bounded_read.open_directory(root)
-    try:
-        found = bounded_read.read_beneath(directory, os.fsencode(path), limit=MAX_DIFF_BYTES)
-    finally:
-        os.close(directory)
-    here = root / path
-    if here.is_symlink():
-        return Held(os.fsencode(os.readlink(here)), "symlink")
-    if found.data is None and here.is_dir():
-        return Held(b"", "directory", _mode(here))
-    content = found.problem or found.data
-    return None if content is None else Held(content, mode=_mode(here))
-
-
-def _mode(here: Path) -> int:
-    from hardsave.workspace.entries import kept_mode
-
-    try:
-        return kept_mode(here.lstat().st_mode)
-    except OSError:  # it is just going
-        return 0
+    return file_sides.patch(path, file_sides.disk_side(root), file_sides.checkpoint_side(then))

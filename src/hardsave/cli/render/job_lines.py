@@ -1,11 +1,11 @@
 """Jobs as the command line shows them: data, and what a list or a page says."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hardsave import wording
 from hardsave.cli.render import times
-from hardsave.values.spelling import to_json
+from hardsave.vault import json_data
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -14,35 +14,9 @@ if TYPE_CHECKING:
 
     from hardsave import Job
 
+as_data = json_data.job
+
 STYLES = {"succeeded": "added", "failed": "removed", "waiting": "changed", "active": "head"}
-
-
-def as_data(job: "Job") -> dict[str, Any]:
-    spec = job.spec
-    return {
-        "id": job.id,
-        "lineage": job.lineage,
-        "state": job.state,
-        "turns": job.turns,
-        "max_turns": job.max_turns,
-        "percent": job.percent,
-        "messages": job.messages,
-        "model": job.model,
-        "agent": spec.agent,
-        "text": job.text,
-        "workspace": spec.works_in,
-        "updated_at": None if job.updated_at is None else job.updated_at.isoformat(),
-        "expires_at": None if job.expires_at is None else job.expires_at.isoformat(),
-        "can_resume": job.can_resume,
-        "why_not": job.why_not,
-        "is_unserved": job.is_unserved,
-        "checkpoint": job.checkpoint,
-        "failure": job.error,
-        "question": job.question,
-        "output": to_json(job.output),
-        "resumed_from": None if spec.resumed is None else spec.resumed.from_job,
-        "about": to_json(spec.about),
-    }
 
 
 def rows(jobs: "list[Job]", now: "datetime") -> "list[Text]":

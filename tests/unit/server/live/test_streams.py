@@ -17,6 +17,7 @@ from hardsave import Vault
 from hardsave.errors import Unavailable
 from hardsave.server import connection
 from hardsave.server.live.ids import encode as id_of
+from hardsave.server.projects import Project
 from hardsave.server.vaults import Vaults
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.follow import Event
@@ -31,14 +32,15 @@ class Room:
         self.url = f"sqlite:///{folder / 's.db'}"
         self.vault = hardsave.open(self.url)
         self.line = self.vault.timeline("main")
-        self.vaults = Vaults(lambda user: hardsave.open(self.url, user=user))
+        self.project = Project("p", "p", str(folder), self.url, is_here=True)
+        self.vaults = Vaults()
         self.uses = 0
 
     @contextlib.contextmanager
     def open_vault(self, project: str, user: str | None) -> Iterator[Vault]:
         if project == "none":
             raise hardsave.NotFound("there is no project 'none'")
-        with self.vaults.of(user) as vault:
+        with self.vaults.of(self.project, user) as vault:
             self.uses += 1
             try:
                 yield vault

@@ -1,0 +1,196 @@
+"""Results of the library in the shapes of `/api/v1`. Pure: reads rows that are at hand, and of a
+single checkpoint its files.
+
+What lists show is read from rows alone. What needs an object for each checkpoint (where git stood,
+what was not captured) is told of one checkpoint at a time.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+from hardsave import Checkpoint, Event, GraphNode, Hit, Job, Operation, Rewind, Session, Task
+from hardsave.page import Page
+from hardsave.timeline.step_summary import StepSummary
+from hardsave.values.messages import Message
+from hardsave.values.spelling import to_json
+from hardsave.vault import json_data
+from hardsave.vault.files import File
+
+T = TypeVar("T")
+
+
+def page(found: Page[T], shown: Callable[[T], Any], **further: Any) -> dict[str, Any]:
+    return {"items": [shown(each) for each in found], "next": found.next, **further}
+
+
+def checkpoint(one: Checkpoint) -> dict[str, Any]:
+    """A checkpoint as lists show it."""
+    files = one.files
+    summary = one.summary
+    return {
+        "id": one.id,
+        "ref": f"{one.timeline}:{one.seq}",
+        "timeline": one.timeline,
+        "seq": one.seq,
+        "parent": one.parent,
+        "created_at": one.created_at.isoformat(),
+        "name": one.name,
+        "kind": one.kind,
+        "status": one.status,
+        "description": one.description,
+        "metadata": to_json(one.metadata),
+        "task": one.task,
+        "attempt": one.attempt,
+        "workspace": None if files is None else files.workspace,
+        "host": None if files is None else files.host,
+        "summary": None if summary is None else _summary(summary),
+    }
+
+
+def _summary(summary: StepSummary) -> dict[str, Any]:
+    files = summary.files
+    told = summary.as_dict()
+    return {**told, "files": None if files is None else files.as_dict()}
+
+
+def whole_checkpoint(one: Checkpoint) -> dict[str, Any]:
+    """All that there is to say of one, but for its state and its files."""
+    files = one.files
+    return {
+        **checkpoint(one),
+        "labels": dict(one.labels),
+        "notes": to_json(dict(one.notes)),
+        "files_id": None if files is None else files.id,
+        "git": json_data.git(one.git),
+        "not_captured": json_data.left_out(one.not_captured),
+        "ignored": [] if files is None else list(files.ignored),
+    }
+
+
+def session(one: Session[Checkpoint]) -> dict[str, Any]:
+    head = None if one.head is None else checkpoint(one.head)
+    newest = head if one.newest == one.head else one.newest and checkpoint(one.newest)
+    summary = None if head is None else head["summary"]
+    return {
+        "timeline": one.timeline,
+        "title": one.title,
+        "created_at": one.created_at.isoformat(),
+        "updated_at": one.updated_at.isoformat(),
+        "status": one.status,
+        "messages": None if summary is None else summary["messages"],  # decoded once
+        "cost": one.cost,
+        "checkpoints": one.checkpoints,
+        "origin": one.origin,
+        "is_deleted": one.is_deleted,
+        "head": head,
+        "newest": newest,
+    }
+
+
+def node(one: GraphNode[Checkpoint]) -> dict[str, Any]:
+    return {
+        "checkpoint": checkpoint(one.checkpoint),
+        "branches": [
+            {"id": each.id, "timeline": each.timeline, "seq": each.seq} for each in one.branches
+        ],
+        "is_head": one.is_head,
+        "is_current": one.is_current,
+    }
+
+
+CUT = 4_000
+"""Characters of each text of a message that a list shows."""
+
+
+def message(number: int, one: Message, *, full: bool) -> dict[str, Any]:
+    """A message of any agent, and its number in the conversation, from 0."""
+    texts = [one.text, *one.results, *(call.arguments for call in one.calls)]
+    cut: Callable[[str], str] = (lambda text: text) if full else (lambda text: text[:CUT])
+    return {
+        "number": number,
+        "role": one.role,
+        "text": cut(one.text),
+        "calls": [{"tool": each.tool, "arguments": cut(each.arguments)} for each in one.calls],
+        "results": [cut(each) for each in one.results],
+        "is_cut": not full and any(len(text) > CUT for text in texts),
+    }
+
+
+def file(one: File) -> dict[str, Any]:
+    return {**one.as_dict(), "name": one.path.rpartition("/")[2]}
+
+
+def operation(one: Operation) -> dict[str, Any]:
+    about = {name: value for name, value in one.about.items() if name != "by"}
+    return {**json_data.operation(one), "about": json_data.logged(about)}
+
+
+def rewind(done: Rewind, *, dry_run: bool) -> dict[str, Any]:
+    return {
+        **json_data.rewind(done, dry_run=dry_run),
+        "target": checkpoint(done.target),
+        "before": None if done.before is None else checkpoint(done.before),
+        "plan": done.plan,
+        "messages_left": done.messages_left,
+    }
+
+
+def job(one: Job) -> dict[str, Any]:
+    return {
+        **json_data.job(one),
+        "prompt": one.spec.prompt,
+        "attempts": one.attempts,
+        "can_delete": one.can_delete,
+        "is_over": one.is_over,
+        "is_open": one.is_open,
+    }
+
+
+def approval(task: Task, one: Job | None) -> dict[str, Any]:
+    """A question that a person has to answer: of a job, or of a task of another program."""
+    return {
+        "kind": "task" if one is None else "job",
+        "id": task.id,
+        "timeline": None if one is None else one.lineage,
+        "question": task.question or "",
+        "task": json_data.task(task),
+    }
+
+
+def hit(one: Hit[Checkpoint]) -> dict[str, Any]:
+    return {
+        "checkpoint": checkpoint(one.checkpoint),
+        "timeline": one.timeline,
+        "field": one.field,
+        "path": one.path,
+        "snippet": one.snippet,
+        "marks": [list(mark) for mark in one.marks],
+        "score": one.score,
+        "newest": None if one.newest is None else checkpoint(one.newest),
+        "change": one.change,
+    }
+
+
+def event(one: Event[Checkpoint]) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "timeline": one.timeline,
+        "task": one.task,
+        "created_at": one.created_at.isoformat(),
+        "checkpoint": None if one.checkpoint is None else checkpoint(one.checkpoint),
+        "data": None if one.data is None else json_data.logged(dict(one.data)),
+    }
+
+
+def plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record of numbers and texts."""
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else _listed(value)
+        for name, value in record.items()
+    }
+
+
+def _listed(value: Any) -> Any:
+    is_many = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    return list(value) if is_many else value

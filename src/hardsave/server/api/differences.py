@@ -1,0 +1,139 @@
+"""What differs between two checkpoints, or between one and the files on this machine's disk."""
+
+from pathlib import Path
+from typing import Any
+
+from hardsave import Checkpoint
+from hardsave.errors import Misuse, NotFound
+from hardsave.server.api import refs
+from hardsave.server.api.caching import kept, tag_of, unchanged
+from hardsave.server.api.shapes import FLAG, ID, PATH, TEXT, WHOLE, listed, or_null, shape
+from hardsave.server.fields import number, text
+from hardsave.server.route import Answer, Call, Route, Spec
+from hardsave.timeline.diff import FileDiff
+from hardsave.vault import file_sides, json_data
+
+NOW = "now"
+_LONGEST = 1_000_000  # characters of one file's comparison
+
+
+def show(call: Call) -> Answer:
+    old, new = _ends(call)
+    if new is None:
+        return Answer(body=_body(call, old, None, _on_disk(call, old)))
+    tag = tag_of(call, old.id, new.id)
+    if same := unchanged(call, tag):
+        return same
+    found = call.vault.diff(old, new)
+    limit = call.asked["limit"]
+    state = {
+        "added": [str(path) for path in found.added[:limit]],
+        "removed": [str(path) for path in found.removed[:limit]],
+        "changed": [str(path) for path in found.changed[:limit]],
+        "is_cut": max(len(found.added), len(found.removed), len(found.changed)) > limit,
+    }
+    return kept(Answer(body={**_body(call, old, new, found.files), "state": state}), tag)
+
+
+def show_file(call: Call) -> Answer:
+    old, new = _ends(call)
+    path = call.asked["path"]
+    then = file_sides.checkpoint_side(old.files)
+    if new is None:
+        # A caller may read of the disk what a capture would hold: no ignored or secret file.
+        if path not in {each for paths in _on_disk(call, old).as_dict().values() for each in paths}:
+            raise NotFound(f"{path!r} does not differ from {old.timeline}:{old.seq}")
+        assert old.files is not None
+        now = file_sides.disk_side(Path(old.files.workspace))
+        return Answer(body=_lines(path, file_sides.patch(path, then, now)))
+    tag = tag_of(call, old.id, new.id)
+    if same := unchanged(call, tag):
+        return same
+    now = file_sides.checkpoint_side(new.files)
+    if then(path) is None and now(path) is None:
+        raise NotFound(f"neither checkpoint has {path!r}; GET /api/v1/diff lists what differs")
+    return kept(Answer(body=_lines(path, file_sides.patch(path, then, now))), tag)
+
+
+def _ends(call: Call) -> tuple[Checkpoint, Checkpoint | None]:
+    """Both checkpoints; the second is None for the disk."""
+    if call.asked["from"] == NOW:
+        raise Misuse("'now' is what a checkpoint is compared with: from a checkpoint, to now")
+    old = refs.checkpoint(call, "from")
+    return old, None if call.asked["to"] == NOW else refs.checkpoint(call, "to")
+
+
+def _on_disk(call: Call, old: Checkpoint) -> FileDiff:
+    refs.check_host(refs.with_files(old), "diff", old.id, NOW)
+    assert old.files is not None
+    return call.vault.workspace(old.files.workspace).status(old).files
+
+
+def _body(call: Call, old: Checkpoint, new: Checkpoint | None, files: FileDiff) -> dict[str, Any]:
+    limit = call.asked["limit"]
+    paths = json_data.files(files)
+    return {
+        "from": old.id,
+        "to": None if new is None else new.id,
+        "status": {"from": old.status, "to": None if new is None else new.status},
+        "messages": {"from": _messages(old), "to": None if new is None else _messages(new)},
+        "state": None,
+        "files": {
+            **{name: some[:limit] for name, some in paths.items()},
+            "is_cut": any(len(some) > limit for some in paths.values()),
+        },
+    }
+
+
+def _messages(one: Checkpoint) -> int | None:
+    return None if one.summary is None else one.summary.messages
+
+
+def _lines(path: str, patch: str) -> dict[str, Any]:
+    return {"path": path, "unified": patch[:_LONGEST], "is_cut": len(patch) > _LONGEST}
+
+
+_CHANGED = {name: listed(TEXT) for name in ("added", "removed", "changed")}
+_FILES = {name: listed(PATH) for name in ("added", "removed", "changed")}
+_ENDS = (
+    text("from", "A checkpoint.", needed=True),
+    text("to", "Another one, or 'now' for the files on the disk.", needed=True),
+    refs.TIMELINE,
+)
+_LIMIT = number("limit", "How many paths of each kind at most.", 1, 100_000, default=2_000)
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/v1/diff",
+        show,
+        "read",
+        lane="slow",
+        spec=Spec(
+            "What differs between two checkpoints, or from one to the disk",
+            shape(
+                to=or_null(ID),
+                status=shape(to=or_null(TEXT), **{"from": TEXT}),
+                messages=shape(to=or_null(WHOLE), **{"from": or_null(WHOLE)}),
+                state=or_null(shape(**_CHANGED, is_cut=FLAG)),
+                files=shape(**_FILES, is_cut=FLAG),
+                **{"from": ID},
+            ),
+            (*_ENDS, _LIMIT),
+            headers=("If-None-Match",),
+        ),
+    ),
+    Route(
+        "GET",
+        "/api/v1/diff/file",
+        show_file,
+        "read",
+        lane="slow",
+        spec=Spec(
+            "One file's change, as lines",
+            shape(path=PATH, unified=TEXT, is_cut=FLAG),
+            (*_ENDS, text("path", "A path inside of the workspace.", needed=True)),
+            headers=("If-None-Match",),
+        ),
+    ),
+)
