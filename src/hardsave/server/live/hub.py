@@ -6,7 +6,7 @@ the hub, or with a feed that cannot read its store any more.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from hardsave.defaults import (
@@ -34,13 +34,10 @@ _Key = tuple[str, str | None] | None  # project and user; None: which projects c
 class Stream:
     """The messages for one client, as they come."""
 
-    def __init__(
-        self, feed: Feed, reader: Reader, hello: bytes, is_allowed: Callable[[], bool]
-    ) -> None:
+    def __init__(self, feed: Feed, reader: Reader, hello: bytes) -> None:
         self._feed = feed
         self._reader = reader
         self._hello = hello
-        self._is_allowed = is_allowed
         self._beats = feed.beats
         self._is_over = False
 
@@ -64,11 +61,11 @@ class Stream:
         if self._hello:
             hello, self._hello = self._hello, b""
             return hello
-        is_beat, self._beats = self._beats != self._feed.beats, self._feed.beats
-        if is_beat and not self._is_allowed():
-            self._is_over = True
-            return b""
-        return self._reader.next() or (self._reader.heartbeat() if is_beat else b"")
+        message = self._reader.next()
+        if not message and self._beats != self._feed.beats:
+            self._beats = self._feed.beats
+            message = self._reader.heartbeat()
+        return message
 
 
 class Hub:
@@ -108,20 +105,13 @@ class Hub:
         return self._places.total()
 
     @asynccontextmanager
-    async def stream(
-        self, asked: Asked, *, is_allowed: Callable[[], bool] = lambda: True
-    ) -> AsyncIterator[Stream]:
+    async def stream(self, asked: Asked) -> AsyncIterator[Stream]:
         """The messages for a client, as long as the block lasts. What keeps it from beginning is
-        raised on entering it: `Refused`, or what the store has raised.
-
-        `is_allowed` is asked in the event loop with every heartbeat: the stream of a caller whose
-        token was revoked ends.
-        """
+        raised on entering it: `Refused`, or what the store has raised."""
         with self._place(asked.token), self._feed(asked) as feed:
             await feed.opened()
             reader = await feed.source.joined(asked)
-            hello = reader.hello(self._heartbeat_seconds)
-            yield Stream(feed, reader, hello, is_allowed)
+            yield Stream(feed, reader, reader.hello(self._heartbeat_seconds))
 
     async def close(self) -> None:
         """Say goodbye to all clients, and let all vaults go. Does not wait for clients to read

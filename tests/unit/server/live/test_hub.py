@@ -142,24 +142,6 @@ def test_a_client_can_be_cancelled_while_its_vault_is_opened() -> None:
     asyncio.run(session())
 
 
-def test_the_stream_of_a_caller_that_is_no_longer_allowed_ends() -> None:
-    async def session() -> None:
-        room, allowed = Room(), [True]
-        async with (
-            hub_of(room, heartbeat_seconds=0.005) as hub,
-            hub.stream(ASKED, is_allowed=lambda: allowed[0]) as stream,
-            hub.stream(ASKED) as other,
-        ):
-            found = [await event_of(each) for each in (stream, other) for _ in range(2)]
-            assert found == ["hello", "", "hello", ""]
-            allowed[0] = False
-            async with asyncio.timeout(LIMIT):
-                assert "bye" not in [message(each).event async for each in stream]
-            assert await event_of(other) == ""
-
-    asyncio.run(session())
-
-
 def test_what_keeps_a_feed_from_beginning_is_raised_for_each_client() -> None:
     async def session() -> None:
         room = Room()
