@@ -94,3 +94,9 @@ LIVE_CLIENTS_OF_TOKEN = 250  # of them by callers with the same token
 LIVE_EVENTS = 1_000  # that a client may have missed; past it, it is told to read its lists anew
 LIVE_HEARTBEAT_SECONDS = 15  # between two signs of life on a stream
 LIVE_PATIENCE_SECONDS = 30.0  # without a look at the store that works, after which streams end
+
+# The client of the server
+
+CLIENT_SECONDS = 30.0  # that a call waits for the server, with all its tries
+CLIENT_TRIES = 5  # of a request whose answer was lost, or that the server was too busy for
+CLIENT_RECONNECT_SECONDS = 60.0  # for which a stream of events waits for a server that is gone

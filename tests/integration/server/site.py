@@ -72,10 +72,11 @@ class Site(NamedTuple):
     def send_sample(self, sample: Sample, **headers: str) -> httpx2.Response:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = {**sample.headers, **given}
-        url, method = self.server.url + sample.path, sample.route.method
-        if sample.body is None:
-            return self.client.request(method, url, headers=sent)
-        return self.client.request(method, url, headers=sent, json=sample.body)
+        method, path, body = sample.route.method, sample.path, sample.body
+        with self.client.stream(method, path, headers=sent, json=body) as answer:
+            if answer.headers["content-type"] != "text/event-stream":
+                answer.read()
+            return answer
 
     def session(self) -> dict[str, str]:
         """The cookie and the form token of a browser that has logged in by the server's token."""

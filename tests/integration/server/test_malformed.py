@@ -57,7 +57,6 @@ QUERIES = (
     "limit=0",
     "limit=%D9%A3",
     "limit=1&limit=1",
-    "cursor=%00",
 )
 
 

@@ -32,6 +32,8 @@ def _quoted(value: str) -> str:
     return quote(value.encode("utf-8", "surrogateescape"), safe="")
 
 
+STREAM = "/api/v1/events"  # never ends by itself
+
 ROUTE = {(route.method, route.path.removeprefix("/api/v1")): route for route in ROUTES}
 
 
@@ -101,6 +103,8 @@ def _reads(things: Things) -> Iterator[Sample]:
     yield _get("/job", id=things("fix"))
     yield _get("/approvals")
     yield _get("/health")
+    yield _get("/happened", limit="1")
+    yield _get("/events", timeline=main, kinds="checkpoint_saved,rewind")
     yield _get("/retention", max_per_timeline="1")
     for git in (False, True):
         yield _post("/rewind/preview", timeline=main, ref=ids["first"], git=git)

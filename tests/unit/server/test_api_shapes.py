@@ -12,7 +12,7 @@ from hardsave.server.api.shapes import NAMED
 from hardsave.server.api.table import ROUTES
 from hardsave.server.route import JSON, Allowed, Route
 from tests.unit.server.api_client import ApiClient, Got
-from tests.unit.server.api_samples import Sample, samples
+from tests.unit.server.api_samples import ROUTE, Sample, samples
 from tests.unit.server.api_store import populate
 from tests.unit.server.job_server import OWN_TOKEN, serving
 
@@ -52,7 +52,10 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Told]:
         serving(url, folder, allowed=allowed) as server,
         ApiClient(server.port, OWN_TOKEN) as client,
     ):
-        return [Told(each, client.try_sample(each)) for each in samples(things)]
+        since = client.get("/api/v1/happened")["next"]
+        told = [Told(each, client.try_sample(each)) for each in samples(things)]
+        happened = Sample(ROUTE["GET", "/happened"], {"cursor": since}, None, {})
+        return [*told, Told(happened, client.try_sample(happened))]
 
 
 def test_every_route_has_a_sample_that_is_answered_as_declared(answers: list[Told]) -> None:

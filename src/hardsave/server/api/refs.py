@@ -46,14 +46,18 @@ def with_files(one: Checkpoint) -> Checkpoint:
 def check_host(one: Checkpoint, *command: str) -> None:
     """Refuse to touch files of another machine, with what to type there."""
     files = one.files
-    if files is None or files.host is None:
-        return
-    where = f"host {files.host}" if files.host else "a host that is not known"
-    raise Refused(
+    if files is not None and files.host is not None:
+        raise elsewhere(files.host, files.workspace, *command)
+
+
+def elsewhere(host: str, workspace: str, *command: str) -> Refused:
+    """What is answered where files of another machine would be touched."""
+    where = f"host {host}" if host else "a host that is not known"
+    return Refused(
         409,
         "other_host",
-        f"the files of {one.timeline}:{one.seq} are in {files.workspace} of {where}, which this "
-        f"server cannot reach; type there: {shlex.join(('hardsave', *command))}",
+        f"the files are in {workspace} of {where}, which this server cannot reach; type there: "
+        f"{shlex.join(('hardsave', *command))}",
     )
 
 

@@ -25,6 +25,7 @@ from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
 from hardsave.values.spelling import from_json, to_json
 from hardsave.vault import json_data
+from hardsave.vault.places import OtherHost
 
 _ABOUT = ("name", "kind", "description", "title")
 _SAYS_NOTHING: Mapping[str, Any] = {
@@ -137,32 +138,28 @@ def _rewound(call: Call, *, dry_run: bool) -> Any:
             expect=None if dry_run else expected(call),
             key=None if dry_run else key_of(call),
         )
-    except Misuse:
-        if asked["what"] != "state":
-            _check_hosts(line, asked["ref"])
-        raise
-
-
-def _check_hosts(line: Timeline, ref: str) -> None:
-    target = line.get(ref)
-    for one in (target, line.head):
-        if one is not None:
-            refs.check_host(one, "rewind", target.id, "--timeline", line.name)
+    except OtherHost as error:
+        command = ("rewind", line.get(asked["ref"]).id, "--timeline", line.name)
+        raise refs.elsewhere(error.host, error.path, *command) from error
 
 
 def undo(call: Call) -> Answer:
-    return _step(call, lambda where: where.undo(key=key_of(call)))
+    return _step(call, "undo", lambda where: where.undo(key=key_of(call)))
 
 
 def redo(call: Call) -> Answer:
-    return _step(call, lambda where: where.redo(key=key_of(call)))
+    return _step(call, "redo", lambda where: where.redo(key=key_of(call)))
 
 
-def _step(call: Call, take: Callable[[Any], Operation]) -> Answer:
+def _step(call: Call, kind: str, take: Callable[[Any], Operation]) -> Answer:
     name = call.asked["timeline"]
     where = call.vault if name is None else call.vault.timeline(name)
     with noting_repeats() as noted:
-        done = take(where)
+        try:
+            done = take(where)
+        except OtherHost as error:
+            command = (kind,) if name is None else (kind, "--timeline", name)
+            raise refs.elsewhere(error.host, error.path, *command) from error
     files = None if done.files is None else json_data.file_changes(done.files)
     return noted.answered(Answer(body={**data.operation(done), "files": files}))
 
