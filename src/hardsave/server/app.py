@@ -127,6 +127,8 @@ class App:
             answer = await self._handled(request, seen, found, caller or _OPEN, data, id)
             if answer.live is not None and seen.method == "GET":
                 stream = await streams.enter_async_context(self._hub.stream(answer.live))
+            else:
+                answer = answer._replace(live=None)  # HEAD is told no events
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:  # the server stops, and has waited for long enough
