@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import uvicorn
 
-from hardsave.defaults import STOP_SECONDS
+from hardsave.defaults import SERVER_CACHE_BYTES, STOP_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.server.access import Access
 from hardsave.server.app import App
@@ -23,6 +23,7 @@ from hardsave.server.route import Allowed
 from hardsave.server.table import ROUTES
 from hardsave.server.tokens import LiveTokens, new_secret
 from hardsave.server.vaults import Vaults
+from hardsave.stores import object_cache
 from hardsave.tuples import NamedTuple
 
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 # and one to reach it at
@@ -81,6 +82,7 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM, after `check`. `on_ready` is called once a request was
     answered."""
+    object_cache.keep_at_most(SERVER_CACHE_BYTES)
     own = new_secret()
     access = Access(tokens, catalogue, own=own, open_loopback=serving.open_loopback)
     vaults = Vaults()

@@ -29,7 +29,7 @@ from hardsave.vault import operations
 from hardsave.vault.arguments import check_limit
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs import state as states
-from hardsave.vault.jobs.reads import JobReads, order
+from hardsave.vault.jobs.reads import JobReads
 from hardsave.vault.jobs.spec import JobId, JobResumption, JobSpec, OnSuccess
 from hardsave.vault.jobs.state import Job, JobState, Saved
 from hardsave.vault.line import checkpoint_at, delete_with_tasks
@@ -413,4 +413,4 @@ def _behind(jobs: list[Job], cursor: Any) -> list[Job]:
         is_one = False
     if not is_one or (at is not None and at.tzinfo is None):
         raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}")
-    return [job for job in jobs if order(job) < (not when, at, id)]
+    return [job for job in jobs if states.order(job) < (not when, at, id)]
