@@ -44,8 +44,8 @@ def query(**given: str) -> dict[str, Any]:
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    others = {"count": 3, "all": False, "kind": None, "labels": None, "paths": None}
-    others |= {"path": None, "state": ...}
+    others: dict[str, Any] = {"count": 3, "all": False, "kind": None, "labels": None}
+    others |= {"paths": None, "path": None, "state": ...}
     assert query(name="x") == {"name": "x", **others}
     assert read_body(FIELDS, NAMED) == {"name": "x", **others}
 
