@@ -86,6 +86,7 @@ def test_each_user_is_told_what_is_ones_own(site: Site, bobs: str) -> None:
 def test_a_stream_goes_on_where_it_was_and_tells_what_a_poll_tells(site: Site) -> None:
     with site.api() as alice:
         since = alice.get("/api/v1/happened")["next"]
+        assert alice.get("/api/v1/happened?cursor=") == {"items": [], "next": since}
         ids = [save(alice, f"line-{number}") for number in range(5)]
         alice.send("POST", "/api/v1/undo", {"timeline": "line-0"})
         polled = alice.get(f"/api/v1/happened?cursor={since}")
