@@ -127,6 +127,8 @@ class App:
             answer = await self._handled(request, seen, found, caller or _OPEN, data, id)
             if answer.live is not None and seen.method == "GET":
                 stream = await streams.enter_async_context(self._hub.stream(answer.live))
+            else:
+                answer = answer._replace(live=None)  # HEAD is told no events
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:  # the server stops, and has waited for long enough
@@ -166,7 +168,9 @@ class App:
         self, request: Request, seen: Seen, found: Found, caller: Caller, data: bytes, id: str
     ) -> Answer:
         assert found.route is not None  # the door has seen to it
-        query = read_form(request.url.query.encode("ascii", "replace"))
+        # Names of files may be no UTF-8; the fields of a query say which are such names.
+        stray = "strict" if found.route.spec is None else "surrogateescape"
+        query = read_form(request.url.query.encode("ascii", "replace"), errors=stray)
         headers = {name: values[0] for name, values in seen.headers.items()}
         sent = _Sent(found.route, found.path, query, data, caller, id, headers)
         if found.route.runs_in == "loop":
