@@ -189,7 +189,8 @@ def _spelt(query: Mapping[str, Any]) -> str:
     """A query, with its question mark; nothing if it has no parameters."""
     given = {name: _word(value) for name, value in query.items() if value is not None}
     try:
-        return f"?{urlencode(given)}" if given else ""
+        # A byte of a path that is no UTF-8 goes as that byte.
+        return f"?{urlencode(given, errors='surrogateescape')}" if given else ""
     except UnicodeEncodeError as error:
         raise Misuse(f"{error.object!r} holds half of a character, which no URL can") from error
 

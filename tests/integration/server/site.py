@@ -20,7 +20,7 @@ from tests.unit.server.api_store import Things, populate
 
 AGENT = "default"
 _OF_OBJECTS = {"packs", "objects", "pins", "changes", "users", "sqlite_sequence"}
-_MADE = datetime(2026, 1, 1, tzinfo=UTC)
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Site(NamedTuple):
@@ -51,7 +51,7 @@ class Site(NamedTuple):
     ) -> str:
         store = canonical(self.server.store)
         return self.tokens.add(
-            name, store=store, user=user, scope=scope, now=_MADE, expires_at=ends
+            name, store=store, user=user, scope=scope, now=MADE, expires_at=ends
         )[1]
 
     def revoke(self, name: str) -> None:

@@ -8,7 +8,7 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.server.api import refs
 from hardsave.server.api.caching import kept, tag_of, unchanged
 from hardsave.server.api.shapes import FLAG, ID, PATH, TEXT, WHOLE, listed, or_null, shape
-from hardsave.server.fields import number, text
+from hardsave.server.fields import number, path, text
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault import file_sides, json_data
@@ -132,7 +132,7 @@ ROUTES = (
         spec=Spec(
             "One file's change, as lines",
             shape(path=PATH, unified=TEXT, is_cut=FLAG),
-            (*_ENDS, text("path", "A path inside of the workspace.", needed=True)),
+            (*_ENDS, path("path", "A path inside of the workspace.", needed=True)),
             headers=("If-None-Match",),
         ),
     ),

@@ -20,7 +20,7 @@ from hardsave.server.api.conditions import (
     precondition,
 )
 from hardsave.server.api.shapes import CHANGES, OPERATION, PATH, WHOLE, also, named, or_null, shape
-from hardsave.server.fields import Field, choice, flag, mapping, text, texts, value
+from hardsave.server.fields import Field, choice, flag, mapping, paths, text, value
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
 from hardsave.values.spelling import from_json, to_json
@@ -130,7 +130,7 @@ def _rewound(call: Call, *, dry_run: bool) -> Any:
         return line.rewind(
             asked["ref"],
             what=asked["what"],
-            paths=asked["paths"],
+            paths=None if asked["paths"] is None else [from_json(each) for each in asked["paths"]],
             scope=asked["scope"],
             git=asked["git"],
             tasks=asked["tasks"],
@@ -243,7 +243,7 @@ _REWOUND: tuple[Field, ...] = (
     refs.NEEDED_TIMELINE,
     refs.NEEDED_REF,
     choice("what", "What goes back.", "all", "state", "files", default="all"),
-    texts("paths", "Only these files and directories."),
+    paths("paths", "Only these files and directories."),
     choice("scope", "Whose changes of files: those of this timeline, or all.", "mine", "everyone"),
     flag("git", "The branch and the index of the repository, too."),
     flag("tasks", "Tasks that saved what is left behind are rolled back, too."),
