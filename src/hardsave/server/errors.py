@@ -6,7 +6,15 @@ Most routes answer `application/problem+json` (RFC 9457) with a stable `code` an
 
 from http import HTTPStatus
 
-from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, NotFound, Unavailable
+from hardsave.errors import (
+    Conflict,
+    Corrupt,
+    DeadlineExceeded,
+    HardsaveError,
+    Misuse,
+    NotFound,
+    Unavailable,
+)
 from hardsave.server.page import render
 from hardsave.server.page.render import Links
 from hardsave.server.route import HTML, JSON, Answer, Route
@@ -21,6 +29,7 @@ _STATUS: tuple[tuple[type[HardsaveError], int, str], ...] = (
     (NotFound, 404, "not_found"),
     (Conflict, 409, "conflict"),
     (Corrupt, 500, "damaged"),
+    (DeadlineExceeded, 503, "deadline"),
     (Unavailable, 503, "unavailable"),
     (Misuse, 400, "misuse"),
 )

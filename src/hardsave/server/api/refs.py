@@ -5,12 +5,13 @@ import shlex
 from collections.abc import Collection
 
 from hardsave import Checkpoint, Vault
+from hardsave.defaults import MAX_NAME
 from hardsave.errors import Misuse, NotFound
 from hardsave.server.errors import Refused
 from hardsave.server.fields import Field, text
 from hardsave.server.route import Allowed, Call
 
-TIMELINE = text("timeline", "The name of a timeline.")
+TIMELINE = text("timeline", "The name of a timeline.", most=MAX_NAME)
 NEEDED_TIMELINE = TIMELINE._replace(needed=True)
 REF = text("ref", "A checkpoint: chk_…, TIMELINE:N; with a timeline also @, @~2, :7 or a name.")
 NEEDED_REF = REF._replace(needed=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hardsave import Checkpoint, Operation, Timeline, checkpoint_id
-from hardsave.defaults import MAX_SAVE_BYTES
+from hardsave.defaults import MAX_DESCRIPTION, MAX_NAME, MAX_SAVE_BYTES
 from hardsave.errors import Conflict, Misuse
 from hardsave.server.api import data, refs
 from hardsave.server.api.conditions import (
@@ -227,10 +227,10 @@ _SAVED: tuple[Field, ...] = (
     refs.NEEDED_TIMELINE,
     value("state", "A whole state."),
     value("delta", "What is added to the head's state: lists grow, other keys are replaced."),
-    text("name", "A name, by which it is found and kept."),
+    text("name", "A name, by which it is found and kept.", most=MAX_NAME),
     choice("kind", "What kind it is.", *KINDS),
-    text("status", "Such as running, waiting, failed, completed."),
-    text("description", "A sentence about it.", most=100_000),
+    text("status", "Such as running, waiting, failed, completed.", most=MAX_NAME),
+    text("description", "A sentence about it.", most=MAX_DESCRIPTION),
     text("title", "Of the timeline, if it has none."),
     mapping("metadata", "Data of your own."),
     mapping("labels", "Texts by which it is found.", of_texts=True),
@@ -251,7 +251,7 @@ _REWOUND: tuple[Field, ...] = (
 _FORKED: tuple[Field, ...] = (
     refs.NEEDED_REF,
     refs.TIMELINE,
-    text("name", "What the new timeline is called.", needed=True),
+    text("name", "What the new timeline is called.", needed=True, most=MAX_NAME),
     text("directory", "The name of a new directory beside the workspace, for its files.", most=255),
 )
 _FORK = shape(timeline=named("Session"), directory=or_null(PATH))

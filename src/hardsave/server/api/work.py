@@ -5,6 +5,7 @@ import secrets
 from typing import Any
 
 from hardsave import Task
+from hardsave.defaults import MAX_NAME, MAX_TASK_NAME
 from hardsave.objects.hashing import digest
 from hardsave.page import Page
 from hardsave.server import job_request
@@ -165,7 +166,7 @@ def delete_job(call: Call) -> Answer:
     return noted.answered(Answer(body={"deleted": data.job(gone)}))
 
 
-_ID = text("id", "The id.", needed=True)
+_ID = text("id", "The id.", needed=True, most=MAX_TASK_NAME)
 _QUESTION = text(
     "question", "The question that was read: refused if another is asked by now.", most=100_000
 )
@@ -173,7 +174,7 @@ _KEY = ("Idempotency-Key",)
 _CALLBACK = text("callback", "A URL that is told when the job is over.")
 _TURNS = number("max_turns", "How many turns it has.", 1, 100_000)
 _ADDED: tuple[Field, ...] = (
-    text("id", "What it is called; refused if it is there with another prompt.", most=200),
+    text("id", "What it is called; refused if it is there with another prompt.", most=MAX_NAME),
     text("prompt", "What the agent is asked to do.", needed=True, most=500_000),
     text("agent", "One of 'hardsave serve --allow-agent'.", needed=True),
     text("workspace", "One of 'hardsave serve --allow-workspace'.", needed=True),
@@ -190,9 +191,7 @@ _RESUMED: tuple[Field, ...] = (
 )
 _RETRIED: tuple[Field, ...] = (
     _ID,
-    choice(
-        "unknown", "What becomes of steps whose end is not known.", "retry", "skip", "ask", "fail"
-    ),
+    choice("unknown", "What becomes of steps whose end is not known.", "retry", "skip"),
     flag("force", "Also one that is completed: it starts over."),
 )
 
