@@ -75,7 +75,7 @@ STORE = {
 }
 TOKEN = {
     "add": Entry(
-        "token", "Make a token for the server of this store, or of all projects; it is shown once."
+        "token", "Make a token for the server of this store, or of all; it is shown once."
     ),
     "list": Entry("token", "List the tokens that count for this store; none of them is shown."),
     "revoke": Entry(
@@ -175,7 +175,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     "Serve": {
         "serve": Entry(
             "serve",
-            "Serve this project's jobs over HTTP, for programs and for a browser; or those of all projects.",
+            "Serve this project, or all of yours, to programs and to a browser.",
         ),
         "token": Branch(
             "Which programs may call the server: add, list, revoke.",
