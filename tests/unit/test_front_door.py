@@ -31,6 +31,7 @@ NAMES = [
     "FileChanges",
     "FileCounts",
     "FileDiff",
+    "FileVersion",
     "Files",
     "Following",
     "Fork",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hardsave.page import Page
     from hardsave.tasks.ledger import Tasks
     from hardsave.timeline.diff import Diff
+    from hardsave.vault.file_history import FileVersion
     from hardsave.vault.follow import Following
     from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.projects import Moves
@@ -307,6 +308,15 @@ class Vault:
             return False
         store, plain = self._context.store, from_text(id)
         return (store.checkpoint(self.user, plain) or store.tombstone(self.user, plain)) is not None
+
+    def file_history(
+        self, ref: Ref, path: str, *, limit: int = 50, after: str | None = None
+    ) -> "Page[FileVersion[Checkpoint]]":
+        """Which checkpoints have added, changed or removed a file, newest first: from this one back
+        through its ancestors. `after` is the `next` of the page before."""
+        from hardsave.vault.file_history import history
+
+        return history(self._context, self.get(ref), path, limit, after)
 
     def diff(self, old: Ref, new: Ref) -> "Diff":
         """What changed from one checkpoint to another."""

@@ -9,7 +9,18 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
-from hardsave import Checkpoint, Event, GraphNode, Hit, Job, Operation, Rewind, Session, Task
+from hardsave import (
+    Checkpoint,
+    Event,
+    FileVersion,
+    GraphNode,
+    Hit,
+    Job,
+    Operation,
+    Rewind,
+    Session,
+    Task,
+)
 from hardsave.page import Page
 from hardsave.timeline.step_summary import StepSummary
 from hardsave.values.messages import Message
@@ -118,6 +129,10 @@ def message(number: int, one: Message, *, full: bool) -> dict[str, Any]:
 
 def file(one: File) -> dict[str, Any]:
     return {**one.as_dict(), "name": one.path.rpartition("/")[2]}
+
+
+def version(one: FileVersion[Checkpoint]) -> dict[str, Any]:
+    return {"checkpoint": checkpoint(one.checkpoint), "change": one.change, "size": one.size}
 
 
 def operation(one: Operation) -> dict[str, Any]:

@@ -135,6 +135,7 @@ MESSAGE = shape(
     is_cut=FLAG,
 )
 FILE = shape(path=PATH, name=PATH, kind=TEXT, mode=WHOLE, size=WHOLE, target=PATH)
+FILE_VERSION = shape(checkpoint=named("Checkpoint"), change=TEXT, size=WHOLE)
 OPERATION = shape(
     id=TEXT,
     kind=TEXT,
@@ -259,6 +260,7 @@ NAMED: Mapping[str, Schema] = {
     "GraphNode": NODE,
     "Message": MESSAGE,
     "File": FILE,
+    "FileVersion": FILE_VERSION,
     "Operation": OPERATION,
     "Rewind": REWIND,
     "Task": TASK,
