@@ -19,8 +19,8 @@ _HEADERS = (
     (
         "Content-Security-Policy",
         (
-            "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
-            "base-uri 'none'; frame-ancestors 'none'"
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+            "connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'"
         ),
     ),
     ("Cross-Origin-Opener-Policy", "same-origin"),

@@ -5,6 +5,7 @@ from urllib.parse import unquote_to_bytes
 from hardsave.server import checkpoints, health, login, metrics, webhook
 from hardsave.server.api import table as api
 from hardsave.server.page import routes as page
+from hardsave.server.page import shell
 from hardsave.server.route import Route
 from hardsave.tuples import NamedTuple
 
@@ -16,6 +17,7 @@ ROUTES: tuple[Route, ...] = (
     *metrics.ROUTES,
     *api.ROUTES,
     *page.ROUTES,
+    *shell.ROUTES,
 )
 
 

@@ -166,7 +166,7 @@ def icon(call: Call) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "/", list_jobs, scope="read", page=True),
+    Route("GET", "/old", list_jobs, scope="read", page=True),
     Route("GET", "/jobs", show_job, scope="read", page=True),
     Route("GET", "/jobs/{id}", show_job, scope="read", page=True),
     Route("GET", "/message", show_message, scope="read", page=True),
