@@ -78,7 +78,9 @@ LEFT_RUNNING_SECONDS = 600.0  # after an agent's end, that files of what it left
 
 # The server
 
+SERVER_HOST = "127.0.0.1"  # that `hardsave serve` listens on
 SERVER_PORT = 8765  # of `hardsave serve`
+MAX_OPEN_PROJECTS = 16  # whose stores a server has open at once
 MAX_REQUEST_BYTES = _MIB  # of a body
 MAX_SAVE_BYTES = 32 * _MIB  # of a body with a state to be saved
 MAX_ANSWER_BYTES = 16 * _MIB  # of a file, or a part of one, in one answer

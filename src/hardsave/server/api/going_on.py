@@ -1,5 +1,5 @@
 """How the agent of a timeline goes on after it was taken back: the command to type, with its
-conversation made ready. For a directory of this machine, and the account that the server runs as."""
+conversation made ready. For directories of this machine, and the account that serves them."""
 
 import os
 import shlex
