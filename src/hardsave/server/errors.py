@@ -8,7 +8,6 @@ from http import HTTPStatus
 
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.server.page import render
-from hardsave.server.page.render import Links
 from hardsave.server.route import HTML, JSON, Answer, Route
 from hardsave.wording import in_our_words
 
@@ -87,7 +86,7 @@ def answer(
     """The answer to a request that is refused, in the form of its route."""
     detail = str(refused)
     if as_page:
-        page = render.page("refused.html", Links(prefix), refused=refused, detail=detail)
+        page = render.refused(prefix, refused.title, refused.code, detail)
         return Answer(refused.status, page, HTML, refused.headers)
     if route is not None and route.documented:
         body = {"error": refused.title, "message": detail}
