@@ -505,6 +505,11 @@ def last_purge(vault: Vault) -> int:
     return vault._context.store.last_purge(vault.user)
 
 
+def last_commit(vault: Vault) -> int:
+    """No commit of this user that has returned has a number above this one."""
+    return vault._context.store.latest_number(vault.user)
+
+
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":
     """The one of a vault, loaded and made with the first search."""
     made: list[SearchIndex] = []

@@ -22,7 +22,10 @@ from hardsave import (
     Task,
 )
 from hardsave.page import Page
+from hardsave.tasks.step_list import TakenStep
+from hardsave.tasks.steps import UNKNOWN_ANSWERS, is_unknown_question
 from hardsave.timeline.step_summary import StepSummary
+from hardsave.values import text
 from hardsave.values.messages import Message
 from hardsave.values.spelling import to_json
 from hardsave.vault import json_data
@@ -173,7 +176,21 @@ def approval(task: Task, one: Job | None) -> dict[str, Any]:
         "id": task.id,
         "timeline": None if one is None else one.lineage,
         "question": task.question or "",
+        "choices": list(UNKNOWN_ANSWERS) if is_unknown_question(task.question or "") else None,
         "task": json_data.task(task),
+    }
+
+
+def step(one: TakenStep) -> dict[str, Any]:
+    """A step of a task's journal; what it gave is shown as a text."""
+    said = "" if one.value is None else text.shown(one.value)
+    return {
+        "path": one.path,
+        "state": one.state,
+        "started_at": None if one.started_at is None else one.started_at.isoformat(),
+        "ended_at": None if one.ended_at is None else one.ended_at.isoformat(),
+        "value": said[:CUT],
+        "is_cut": len(said) > CUT,
     }
 
 

@@ -192,6 +192,17 @@ TASK = shape(
     metadata=VALUE,
 )
 TASK_EVENT = shape(number=WHOLE, kind=TEXT, at=MOMENT, generation=WHOLE, about=VALUE)
+STEP = shape(
+    path=TEXT,
+    state={
+        "type": "string",
+        "enum": ["running", "unknown", "done", "answered", "failed", "skipped"],
+    },
+    started_at=or_null(MOMENT),
+    ended_at=or_null(MOMENT),
+    value=TEXT,
+    is_cut=FLAG,
+)
 JOB = shape(
     id=TEXT,
     lineage=TEXT,
@@ -226,6 +237,7 @@ APPROVAL = shape(
     id=TEXT,
     timeline=or_null(TEXT),
     question=TEXT,
+    choices=or_null(listed(TEXT)),
     task=named("Task"),
 )
 EVENT = shape(
@@ -265,6 +277,7 @@ NAMED: Mapping[str, Schema] = {
     "Rewind": REWIND,
     "Task": TASK,
     "TaskEvent": TASK_EVENT,
+    "Step": STEP,
     "Job": JOB,
     "Approval": APPROVAL,
     "Event": EVENT,

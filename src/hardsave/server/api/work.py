@@ -13,6 +13,7 @@ from hardsave.server.api.conditions import key_of, noting_repeats
 from hardsave.server.api.shapes import TASK, also, listed, named, page_of, shape
 from hardsave.server.fields import PAGED, Field, choice, flag, number, text, value
 from hardsave.server.route import Answer, Call, Route, Spec
+from hardsave.tasks import step_list
 from hardsave.values.spelling import from_json
 from hardsave.vault import json_data
 from hardsave.vault.jobs.spec import check_url
@@ -36,7 +37,8 @@ def list_tasks(call: Call) -> Answer:
 def show_task(call: Call) -> Answer:
     one = call.vault.tasks.get(call.asked["id"])
     history = [json_data.happening(each) for each in call.vault.tasks.history(one.id)]
-    return Answer(body={**json_data.task(one), "history": history})
+    steps = [data.step(each) for each in step_list.of_task(call.vault.tasks, one.id)]
+    return Answer(body={**json_data.task(one), "history": history, "steps": steps})
 
 
 def cancel_task(call: Call) -> Answer:
@@ -215,8 +217,8 @@ ROUTES = (
     _get(
         "task",
         show_task,
-        "One task, with all that happened to it",
-        also(TASK, history=listed(named("TaskEvent"))),
+        "One task, with all that happened to it, and the steps of its journal",
+        also(TASK, history=listed(named("TaskEvent")), steps=listed(named("Step"))),
         _ID,
     ),
     _post("tasks/cancel", cancel_task, "Let a task not run, or not any further", _TASK, _ID),
