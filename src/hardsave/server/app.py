@@ -5,13 +5,15 @@ import secrets
 import threading
 import time
 from collections.abc import Coroutine
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
+from hardsave.actor import acting_as
 from hardsave.logs import log
-from hardsave.progress import deadline
+from hardsave.progress import deadline, stop_when
 from hardsave.server import door, errors
 from hardsave.server.access import Access
 from hardsave.server.body import DEEPEST_VALUE, read_form, read_json, read_value
@@ -157,6 +159,8 @@ class App:
         asked = {} if route.spec is None else _asked(route.spec, sent.query, body)
         project = self._project(route, sent.caller, sent.query)
         with (
+            acting_as(sent.caller.name) if sent.caller.name else nullcontext(),
+            stop_when(gone.is_set),
             deadline(_SECONDS[route.runs_in]),
             self._vaults.of(project, sent.caller.user) as vault,
         ):
