@@ -66,6 +66,7 @@ JOB_TURNS = 50
 JOB_DAYS = 7  # for so long after its last save a job that is not finished can be resumed
 CALLBACK_TRIES = 10
 CALLBACK_SECONDS = 30.0  # for one try
+WEBHOOK_TOLERANCE_SECONDS = 300  # between the time of a callback and that of its receiver
 
 # Hooks, and the daemon that answers them
 

@@ -149,6 +149,7 @@ PARTS = (
             ("runtime/loop/run", "run_sync"),
             ("runtime/loop/__init__", "if_unknown"),
             ("runtime/coding/tools", "coding_tools"),
+            ("runtime/webhooks/signature", "verify_webhook"),
             ("runtime/loop/run", "Outcome"),
             ("runtime/loop/approvals", "ApprovalNeeded"),
             ("runtime/loop/approvals", "PendingCall"),
@@ -215,6 +216,7 @@ _CALLED = {
     "run_sync": "hardsave.runtime.loop.run_sync",
     "if_unknown": "hardsave.runtime.loop.if_unknown",
     "coding_tools": "hardsave.runtime.coding_tools",
+    "verify_webhook": "hardsave.runtime.verify_webhook",
 }
 
 

@@ -100,6 +100,13 @@ class Session:
         return projects.store_url({**os.environ, config.STORE_VARIABLE: named}, Path.cwd())
 
     @property
+    def canonical_url(self) -> str:
+        """The store, as tokens and secrets name it. One that was named has to be there."""
+        if self.settings.store or os.environ.get(config.STORE_VARIABLE):
+            _ = self.vault
+        return config.canonical(self.url)
+
+    @property
     def store_path(self) -> Path | None:
         """Its main file; None if it is none."""
         from hardsave.stores import registry

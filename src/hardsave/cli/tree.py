@@ -78,6 +78,12 @@ TOKEN = {
         "token", "End a token, by its name or id; a server that runs refuses it from now on."
     ),
 }
+WEBHOOK = {
+    "add": Entry("webhook", "Sign callbacks with one more secret, which is shown once."),
+    "list": Entry("webhook", "List the secrets, and the receivers that are told nothing more."),
+    "remove": Entry("webhook", "Remove a secret, by its id; a worker that runs heeds it at once."),
+    "enable": Entry("webhook", "Tell a receiver again that has answered 410 Gone."),
+}
 
 SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     "Set up": {
@@ -172,6 +178,16 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             hardsave token
             hardsave token add ci
             hardsave token revoke ci
+            """,
+            default="list",
+        ),
+        "webhook": Branch(
+            "How callbacks of jobs are signed: add, list, remove, enable.",
+            WEBHOOK,
+            """
+            hardsave webhook
+            hardsave webhook add --for https://ci.example
+            hardsave webhook remove 1f6c0a52
             """,
             default="list",
         ),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardsave.config.places import (
+    canonical,
     data_directory,
     file_url,
     folder_of,
@@ -34,6 +35,7 @@ __all__ = [
     "PROJECT_FILE",
     "STORE_FILE",
     "STORE_VARIABLE",
+    "canonical",
     "data_directory",
     "file_url",
     "files",

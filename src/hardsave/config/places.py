@@ -29,6 +29,12 @@ def file_url(path: Path) -> str:
     return f"sqlite:///{path.absolute()}"
 
 
+def canonical(url: str) -> str:
+    """One spelling for each store, however its path was written."""
+    scheme, separator, path = url.partition(":///")
+    return f"{scheme}{separator}{os.path.realpath(path)}" if separator else url
+
+
 def project_root(directory: Path) -> Path:
     """The nearest folder upwards that holds a repository; else the directory itself."""
     real = directory.resolve()

@@ -2,7 +2,7 @@
 
 `loop` runs an agent of Pydantic AI so that it survives, `Worker` runs queued jobs, `coding_tools`
 are tools for an agent that codes; they need the extra `agents`. `scripted` is a model that needs
-no key.
+no key. `verify_webhook` is for the receiver of a callback, and needs no extra.
 """
 
 TYPE_CHECKING = False  # typing itself takes longer to import than all of this
@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from hardsave.runtime import loop, scripted
     from hardsave.runtime.coding.tools import coding_tools
     from hardsave.runtime.jobs.worker import Worker
+    from hardsave.runtime.webhooks.signature import verify_webhook
 
-__all__ = ["Worker", "coding_tools", "loop", "scripted"]
+__all__ = ["Worker", "coding_tools", "loop", "scripted", "verify_webhook"]
 
 _HOME_OF = {
     "Worker": "hardsave.runtime.jobs.worker",
     "coding_tools": "hardsave.runtime.coding.tools",
+    "verify_webhook": "hardsave.runtime.webhooks.signature",
 }
 
 

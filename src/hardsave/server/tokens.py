@@ -3,31 +3,24 @@
 A token is 256 random bits, so a plain SHA-256 of it tells nothing, and no slow hash is needed.
 """
 
-import fcntl
 import hashlib
 import hmac
-import json
 import os
 import re
 import secrets
-import shlex
-import stat
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from hardsave.config import data_directory, make_folder
-from hardsave.errors import Conflict, NotFound, Unavailable
+from hardsave.config import canonical as canonical
+from hardsave.config import data_directory
+from hardsave.config.private_file import PrivateFile, zoned
+from hardsave.errors import Conflict, NotFound
 from hardsave.server.caller import SCOPES, Scope
 from hardsave.tuples import NamedTuple
 
 FILE = "tokens.json"
 _PREFIX = "hs_"  # so that a scanner of secrets can know one
-_VERSION = 1
 _HASH = re.compile("[0-9a-f]{64}")
 
 
@@ -65,34 +58,21 @@ def matching(tokens: tuple[Token, ...], secret: str, now: datetime) -> Token | N
     return next((each for each in found if not each.is_expired(now)), None)
 
 
-def canonical(url: str) -> str:
-    """One spelling for each store, however its path was written."""
-    scheme, separator, path = url.partition(":///")
-    return f"{scheme}{separator}{os.path.realpath(path)}" if separator else url
-
-
 def token_file() -> "TokenFile":
     """The file of this user."""
     return TokenFile(data_directory(os.environ, sys.platform) / FILE)
 
 
-class TokenFile:
+class TokenFile(PrivateFile[Token]):
     """The tokens of all stores of this user. Processes may use it at once."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    ENTRIES = "tokens"
+    IF_OPEN = "write to {path}, and so make tokens; see what is in it"
+    IF_BROKEN = "remove it, and make new tokens with 'hardsave token add'"
 
     def of(self, store: str) -> tuple[Token, ...]:
         """Those for a store, expired ones too, in the order in which they were made."""
         return tuple(each for each in self._read() if each.store == store)
-
-    def stamp(self) -> tuple[int, int, int] | None:
-        """Another one after every change: each puts a new file in place of the old one."""
-        try:
-            found = os.stat(self.path)
-        except FileNotFoundError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def add(
         self,
@@ -131,45 +111,11 @@ class TokenFile:
             tokens.remove(found[0])
         return found[0]
 
-    @contextmanager
-    def _changing(self) -> Iterator[list[Token]]:
-        make_folder(self.path.parent)
-        with open(self.path.with_suffix(".lock"), "a", opener=_private) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            tokens = self._read()
-            yield tokens
-            self._write(tokens)
+    def _parsed(self, data: dict[str, Any]) -> Token:
+        return _token(data)
 
-    def _read(self) -> list[Token]:
-        try:
-            data = json.loads(self._bytes())
-            if data["version"] != _VERSION:
-                raise ValueError(f"version {data['version']}")
-            return [_token(each) for each in data["tokens"]]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise Unavailable(
-                f"{self.path} cannot be read ({error}); remove it, and make new tokens with "
-                "'hardsave token add'"
-            ) from error
-
-    def _bytes(self) -> bytes:
-        with open(self.path, "rb") as file:
-            if os.fstat(file.fileno()).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise Unavailable(
-                    f"other users of this machine may write to {self.path}, and so make tokens; "
-                    f"see what is in it, then type: chmod 600 {shlex.quote(str(self.path))}"
-                )
-            return file.read()
-
-    def _write(self, tokens: list[Token]) -> None:
-        data = {"version": _VERSION, "tokens": [_as_data(each) for each in tokens]}
-        with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False) as draft:
-            json.dump(data, draft, indent=1)
-            draft.flush()
-            os.fsync(draft.fileno())
-        os.replace(draft.name, self.path)
+    def _plain(self, entry: Token) -> dict[str, Any]:
+        return _as_data(entry)
 
 
 class LiveTokens:
@@ -185,10 +131,6 @@ class LiveTokens:
         if self._known is None or self._known[0] != stamp:
             self._known = stamp, self._file.of(self._store)
         return self._known[1]
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _as_data(token: Token) -> dict[str, Any]:
@@ -214,14 +156,7 @@ def _token(data: dict[str, Any]) -> Token:
     return Token(
         **{
             **data,
-            "created_at": _moment(data["created_at"]),
-            "expires_at": None if expires is None else _moment(expires),
+            "created_at": zoned(data["created_at"]),
+            "expires_at": None if expires is None else zoned(expires),
         }
     )
-
-
-def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
-        raise ValueError(f"{text!r} has no time zone")
-    return found

@@ -16,6 +16,7 @@ from hardsave.tasks import (
     adding,
     claiming,
     iterations,
+    latest_entry,
     names,
     recovery,
     settings,
@@ -516,6 +517,16 @@ def beside(tasks: Tasks, id: str) -> Iterator[Task]:
     for row in every(store, user, TaskQuery(PAGE, state="in_progress")):
         if here is None or hosts.get(row.owner, here) == here:
             yield tasks._view(row)
+
+
+def value_of(tasks: Tasks, kind: str) -> Any:
+    """What the ledger as a whole holds under a name; None if that was never set."""
+    return latest_entry.read(tasks._desk, kind)
+
+
+def change_value(tasks: Tasks, kind: str, how: Callable[[Any], Any]) -> Any:
+    """Put `how(value)` in its place, also if other processes change it at the same time."""
+    return latest_entry.change(tasks._desk, kind, how)
 
 
 def _check_limit(limit: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hardsave.defaults import MAX_VALUE_BYTES
 from hardsave.errors import Misuse
-from hardsave.stores import registry
+from hardsave.stores import on_disk, registry
 from hardsave.stores.base import Durability, Store
 from hardsave.stores.results import Report
 from hardsave.timeline import names
@@ -125,6 +125,14 @@ def repair_store(url: str | None = None) -> Report:
     found = registry.repair_store(url)
     more = set_aside_damaged(os.path.realpath(registry.file_path(url)))
     return found.replace(faults=(*found.faults, *more)) if more else found
+
+
+def url_of(vault: Vault) -> str:
+    """The store of a vault, in the one spelling that tokens and secrets name it by."""
+    from hardsave import config
+
+    path = on_disk.path_of(vault._context.store)
+    return "memory://" if path is None else config.canonical(f"sqlite:///{path}")
 
 
 def _store(

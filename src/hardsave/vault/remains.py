@@ -71,7 +71,10 @@ def _names(context: Context, text: str) -> Iterator[str]:
                 yield f"the name of timeline {line.name!r}: names of timelines stay"
         after = lines[-1].name
     if any(text.encode("utf-8", "surrogatepass") in data for data in _ledger(context)):
-        yield "the ledger of tasks, in the name of a session or a bookmark: these stay"
+        yield (
+            "the ledger of tasks, in the name of a session, a bookmark or a disabled receiver: "
+            "these stay"
+        )
 
 
 def _ledger(context: Context) -> Iterator[bytes]:
@@ -168,6 +171,13 @@ def _data(own: Path, forms: Sequence[bytes]) -> Iterator[str]:
             data = _read(path)
             if path.parent != own and data is not None and any(form in data for form in forms):
                 yield f"{path}: {why}; delete it if that is over"
+    for path in sorted(home.glob("*.json")):
+        data = _read(path)
+        if data is not None and any(form in data for form in forms):
+            yield (
+                f"{path}: a token or a secret of callbacks has it; remove that with 'hardsave "
+                "token revoke' or 'hardsave webhook remove'"
+            )
     for link in sorted((home / _RENDEZVOUS).glob("*")):
         with suppress(OSError):
             leads_to = os.fsencode(os.readlink(link))

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hardsave.cli.command import HERE, ON_A_TIMELINE
 from hardsave.cli.errors import Exit
 from hardsave.cli.main import cli
 from hardsave.cli.tree import COMMANDS, SECTIONS, Branch, Entry
+from hardsave.runtime.webhooks import disabled
 from tests.unit.cli.conftest import Run, talk
 from tests.unit.cli.jobs_project import make_jobs
 
@@ -36,6 +38,8 @@ def entry_of(name: str) -> Entry | Branch:
 
 EVERY = every_command()
 ESCAPE = "\x1b"
+
+A_RECEIVER = "https://ci.example/hooks/done"
 
 # What each command needs to be called at all.
 ARGUMENTS = {
@@ -72,6 +76,8 @@ ARGUMENTS = {
     "serve": ["--host", "203.0.113.7"],  # is refused: there is no token
     "token add": ["ci"],
     "token revoke": ["ci"],
+    "webhook remove": ["1f6c0a52"],
+    "webhook enable": [A_RECEIVER],
     "workflow run": ["flow.yaml", "--agents", "agents.py:AGENTS"],
     "workflow check": ["flow.yaml"],
 }
@@ -131,6 +137,8 @@ BEFORE = {
     "tasks retry": [A_TASK, ["tasks", "cancel", "t1"]],
     "store import": [["store", "export", "in.hardsave"]],
     "token revoke": [["token", "add", "ci"]],
+    "webhook remove": [["webhook", "add"]],
+    "webhook enable": [["webhook", "list"]],
     "undo": [["rewind", "@~1", "--yes"]],
     "redo": [["rewind", "@~1", "--yes"], ["undo"]],
 }
@@ -162,6 +170,12 @@ def ask() -> None:
             attempt.ask("may I?")
 
 
+def disable() -> None:
+    """A receiver that wants no more callbacks."""
+    with hardsave.open() as vault:
+        disabled.disable(vault.tasks, A_RECEIVER, datetime.now(UTC))
+
+
 def agreed(name: str, run: Run, *more: str) -> list[str]:
     """The same where it has something to do, with --yes if it would ask."""
     if name in WITH_JOBS:
@@ -170,6 +184,10 @@ def agreed(name: str, run: Run, *more: str) -> list[str]:
         assert run(*arguments).code == Exit.DONE
     if name == "tasks answer":
         ask()
+    if name == "webhook enable":
+        disable()
+    if name == "webhook remove":
+        return [*name.split(), *more, run("webhook", "list", "--json").data["secrets"][0]["id"]]
     return called(name, *more, *(["--yes", *ASKING[name]] if name in ASKING else []))
 
 

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -18,6 +19,7 @@ class Listener(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.got: list[tuple[str, str, Any]] = []
         self.keys: list[str] = []
+        self.requests: list[tuple[Message, bytes]] = []
         self.status = 200
         self.location: str | None = None
         self.drip_seconds = 0.0
@@ -36,6 +38,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests.append((self.headers, body))
         self.server.keys.append(self.headers["Idempotency-Key"])
         self.server.got.append((self.path, self.headers["Host"], json.loads(body)))
         while self.server.drip_seconds and not self.server.closing.wait(self.server.drip_seconds):

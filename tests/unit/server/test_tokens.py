@@ -143,3 +143,19 @@ def test_a_file_that_others_may_write_is_refused(file: TokenFile, mode: int) -> 
             use()
     file.path.chmod(0o644)
     assert len(file.of("s")) == 1
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was_and_no_draft(
+    file: TokenFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(file, "ci")
+    before = file.path.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        add(file, "other")
+    assert file.path.read_bytes() == before
+    assert {each.name for each in file.path.parent.iterdir()} == {"tokens.json", "tokens.lock"}

@@ -135,6 +135,21 @@ def test_what_is_known_of_other_projects_and_sessions_is_named(
     ]
 
 
+def test_tokens_and_secrets_of_callbacks_that_have_it_are_named(
+    folder: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data" / "hardsave"
+    data.mkdir(parents=True)
+    for name in ("tokens.json", "webhook-secrets.json"):
+        (data / name).write_text(json.dumps({"receiver": TEXT}))
+    with opened(folder) as vault:
+        left = vault.store.purge(text=TEXT).left
+    assert [each.partition(": a token or a secret")[0] for each in left] == [
+        str(data / "tokens.json"),
+        str(data / "webhook-secrets.json"),
+    ]
+
+
 def test_names_that_stay_are_named(folder: Path, tmp_path: Path) -> None:
     with opened(folder) as vault:
         vault.timeline(f"about {TEXT}").save({"turn": 1})

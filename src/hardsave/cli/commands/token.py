@@ -1,6 +1,5 @@
 """`hardsave token …`: which programs may call the server of this store."""
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,10 +8,8 @@ from hardsave import wording
 from hardsave.cli.command import command, not_empty
 from hardsave.cli.render import times
 from hardsave.cli.session import Session
-from hardsave.config import STORE_VARIABLE
-from hardsave.errors import Misuse
 from hardsave.server.caller import SCOPES, Scope
-from hardsave.server.tokens import Token, canonical, token_file
+from hardsave.server.tokens import Token, token_file
 from hardsave.timeline import names
 
 if TYPE_CHECKING:
@@ -20,10 +17,8 @@ if TYPE_CHECKING:
 
 
 def _store(session: Session) -> str:
-    """The store that tokens are for. One that was named has to be there."""
-    if session.settings.store or os.environ.get(STORE_VARIABLE):
-        _ = session.vault
-    return canonical(session.url)
+    """The store that tokens are for."""
+    return session.canonical_url
 
 
 @command(
@@ -48,9 +43,7 @@ def add(session: Session, name: str, scope: Scope, user: str | None, expires: st
     """Make a token for the server of this store; it is shown once."""
     names.check_user(user)
     names.check_user(name)  # a name like any other: one line, not too long
-    ends = None if expires is None else times.coming(expires, session.now)
-    if ends is not None and ends <= session.now:
-        raise Misuse(f"{expires!r} has passed already; name a time to come, such as 30d")
+    ends = times.expiry(expires, session.now)
     made, secret = token_file().add(
         name,
         store=_store(session),
@@ -120,18 +113,11 @@ def _lines(session: Session, found: tuple[Token, ...]) -> "list[Text]":
                 Text(each.scope),
                 Text("" if each.user is None else f"user {wording.shown(each.user)}"),
                 Text(wording.ago(each.created_at, session.now), style="quiet"),
-                Text(_end(each, session), style="quiet"),
+                Text(times.expires(each.expires_at, session.now), style="quiet"),
             )
             for each in found
         ]
     )
-
-
-def _end(token: Token, session: Session) -> str:
-    if token.expires_at is None:
-        return ""
-    said = "expired" if token.is_expired(session.now) else "expires"
-    return f"{said} {token.expires_at.astimezone():%Y-%m-%d %H:%M}"
 
 
 COMMANDS = {"add": add, "list": list_, "revoke": revoke}

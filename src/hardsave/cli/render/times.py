@@ -64,6 +64,21 @@ def coming(text: str, now: datetime) -> datetime:
         ) from error
 
 
+def expiry(text: str | None, now: datetime) -> datetime | None:
+    """When something expires, as it was typed; None: never. `Misuse` if that has passed."""
+    ends = None if text is None else coming(text, now)
+    if ends is not None and ends <= now:
+        raise Misuse(f"{text!r} has passed already; name a time to come, such as 30d")
+    return ends
+
+
+def expires(ends: datetime | None, now: datetime) -> str:
+    """The same as it is listed; nothing if it never does."""
+    if ends is None:
+        return ""
+    return f"{'expired' if ends <= now else 'expires'} {ends.astimezone():%Y-%m-%d %H:%M}"
+
+
 def _of_a_day(said: str, now: datetime) -> datetime | None:
     """A word for a day, or a time on the clock. Days differ in length, so they are counted on the
     calendar, and the zone's offset is that of the day in question."""

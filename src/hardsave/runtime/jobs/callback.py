@@ -7,6 +7,7 @@ address that was looked at, and no redirect is followed.
 """
 
 import contextlib
+import http
 import http.client
 import ipaddress
 import socket
@@ -22,6 +23,9 @@ from hardsave.values.text import dumps
 from hardsave.vault.jobs.state import Job
 
 Resolve = Callable[[str, int], list[str]]
+Sign = Callable[[bytes], Mapping[str, str]]
+
+_HEADERS = {"Content-Type": "application/json", "User-Agent": "hardsave"}
 
 
 class CallbackFailed(HardsaveError):
@@ -30,6 +34,10 @@ class CallbackFailed(HardsaveError):
 
 class CallbackRefused(CallbackFailed):
     """The callback will not be made: to try again would end in the same way."""
+
+
+class CallbackGone(CallbackRefused):
+    """The receiver has answered 410 Gone: it wants no more callbacks."""
 
 
 def message(job: Job, at: str) -> dict[str, Any]:
@@ -70,14 +78,18 @@ def send(
     timeout_seconds: float = CALLBACK_SECONDS,
     resolve: Resolve | None = None,
     once: str | None = None,
+    sign: Sign | None = None,
 ) -> int:
     """Post it, once; the status of the answer. `CallbackFailed` for anything but 2xx.
 
-    `once` tells a receiver what it has heard already: the same for all tries.
+    `once` tells a receiver what it has heard already: the same for all tries. `sign` gets the bytes
+    that are sent, and gives the headers of their signature.
     """
     data = dumps(body).encode()
     whom = named(url)
-    sending = _Sending(url, data, allow_private, timeout_seconds, resolve, once)
+    headers = {**_HEADERS, **({} if once is None else {"Idempotency-Key": once})}
+    headers |= {} if sign is None else sign(data)
+    sending = _Sending(url, data, headers, allow_private, timeout_seconds, resolve)
     # A thread, because nothing else bounds a name server that is silent, or a byte a minute.
     thread = threading.Thread(target=sending.run, name="hardsave-callback", daemon=True)
     thread.start()
@@ -91,10 +103,16 @@ def send(
         wrong = CallbackRefused if is_final else CallbackFailed
         raise wrong(f"{whom} was not told: {sending.error}") from sending.error
     if not 200 <= sending.status < 300:
-        wrong = CallbackFailed if may_pass(sending.status) else CallbackRefused
+        wrong = _wrong(sending.status)
         note = "; redirects are not followed" if sending.status < 400 else ""
         raise wrong(f"{whom} answered {sending.status}{note}")
     return sending.status
+
+
+def _wrong(status: int) -> type[CallbackFailed]:
+    if status == http.HTTPStatus.GONE:
+        return CallbackGone
+    return CallbackFailed if may_pass(status) else CallbackRefused
 
 
 def named(url: str) -> str:
@@ -137,10 +155,10 @@ class _Sending:
         self,
         url: str,
         data: bytes,
+        headers: Mapping[str, str],
         allow_private: bool,
         timeout_seconds: float,
         resolve: Resolve | None,
-        once: str | None,
     ) -> None:
         self.status = 0
         self.error: Exception | None = None
@@ -149,9 +167,7 @@ class _Sending:
         self._allow_private = allow_private
         self._timeout = timeout_seconds
         self._resolve = resolve or resolved
-        self._headers = {"Content-Type": "application/json", "User-Agent": "hardsave"}
-        if once is not None:
-            self._headers["Idempotency-Key"] = once
+        self._headers = headers
         self._connection: http.client.HTTPConnection | None = None
 
     def run(self) -> None:

@@ -5,14 +5,19 @@ all workers share, and adds a task for each end, the *notice*, with what is to b
 made from the end, so it is added once however often the end is read. A notice is delivered like
 any other task: by one worker at a time, again after a while if there is no answer, until its
 tries are used. A worker that dies over it leaves it to the next. So a receiver may hear the same
-twice, and knows it by its `Idempotency-Key`; it is never forgotten. What is to be purged with the
-end of a job is carried out by the same hands: see `closing`.
+twice, and knows it by its `Idempotency-Key`; it is never forgotten. Each try is signed with the
+secrets that are live then; a receiver that answers 410 Gone is told nothing more until it is
+enabled again. What is to be purged with the end of a job is carried out by the same hands: see
+`closing`.
 """
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from hardsave.defaults import CALLBACK_TRIES
@@ -20,6 +25,7 @@ from hardsave.errors import HardsaveError, NotFound
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.runtime.jobs import callback, closing
+from hardsave.runtime.webhooks import disabled, secret_file, signature
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.shift import Outcome, Shift, Terms
@@ -27,9 +33,10 @@ from hardsave.tasks.stats import TaskEvent
 from hardsave.tasks.task import Task
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs import state as states
+from hardsave.vault.opening import url_of
 from hardsave.vault.vault import Vault
 
-RETRY = Retry(first_seconds=10.0, max_seconds=3600.0, never=(callback.CallbackRefused,))
+RETRY = Retry(first_seconds=10.0, max_seconds=3600.0)
 LOOK_SECONDS = 1.0
 
 _READER = "callbacks"
@@ -45,6 +52,7 @@ def is_notice(task: Task) -> bool:
 
 def terms(retry: Retry) -> Terms:
     """How they are delivered: one after the other, and what is to be purged after them."""
+    retry = replace(retry, never=(*retry.never, callback.CallbackRefused))
     return Terms(1, "retry", retry, _is_ours, come_first=True)
 
 
@@ -57,6 +65,8 @@ class Notices:
 
     def __init__(self, vault: Vault, *, allow_private: bool) -> None:
         self._tasks = vault.tasks
+        self._user = vault.user
+        self._store = url_of(vault)
         self._closing = closing.Closing(vault)
         self._allow_private = allow_private
         self._through = 0  # what was read up to here needs nothing more
@@ -120,13 +130,43 @@ class Notices:
 
     def _sent(self, attempt: Attempt) -> dict[str, int]:
         notice = attempt.task.metadata[specs.KEY]
-        status = callback.send(
-            notice["url"],
-            notice["message"],
-            allow_private=self._allow_private,
-            once=attempt.id,
+        url = notice["url"]
+        self._check_enabled(url)
+        try:
+            return {"status": self._posted(url, notice["message"], attempt.id)}
+        except callback.CallbackGone as error:
+            raise self._disabled(url, error) from error
+
+    def _check_enabled(self, url: str) -> None:
+        known = disabled.found(self._tasks, url)
+        if known is not None:
+            raise callback.CallbackRefused(
+                f"{callback.named(url)} is disabled: it has answered 410 Gone on "
+                f"{known.since:%Y-%m-%d}; {disabled.how_to_enable(known.id, self._user)}"
+            )
+
+    def _disabled(self, url: str, error: callback.CallbackGone) -> callback.CallbackGone:
+        gone = disabled.disable(self._tasks, url, datetime.now(UTC))
+        return callback.CallbackGone(
+            f"{error} and is disabled from now on, because it wants no more callbacks; "
+            f"{disabled.how_to_enable(gone.id, self._user)}"
         )
-        return {"status": status}
+
+    def _posted(self, url: str, said: Mapping[str, Any], notice: str) -> int:
+        id = signature.header_text(notice)
+        return callback.send(
+            url,
+            said,
+            allow_private=self._allow_private,
+            once=id,
+            sign=functools.partial(self._signed, url, id),
+        )
+
+    def _signed(self, url: str, id: str, data: bytes) -> dict[str, str]:
+        """The headers of a signature; none where there is no secret."""
+        now = datetime.now(UTC)
+        keys = secret_file.keys_for(self._store, url, now)
+        return signature.signed(id, int(now.timestamp()), data, keys) if keys else {}
 
 
 def _ended(happened: list[TaskEvent]) -> Iterator[str]:
