@@ -2,7 +2,19 @@
 
 from collections.abc import Callable
 
-from bench import agent, backups, crowd, hooks, million, reading, start, tasks, workspace, writing
+from bench import (
+    agent,
+    backups,
+    crowd,
+    hooks,
+    million,
+    reading,
+    server,
+    start,
+    tasks,
+    workspace,
+    writing,
+)
 from bench.report import Row
 from bench.setting import Setting
 
@@ -28,6 +40,7 @@ SECTIONS: dict[str, Section] = {
     "files": workspace.small,
     "many-files": workspace.large,
     "hook": hooks.hook,
+    "server": server.server,
     "million": million.million,
 }
 

@@ -12,6 +12,7 @@ A save that has returned is there after `kill -9` and after a power loss.
 TYPE_CHECKING = False  # typing itself takes longer to import than all of this
 if TYPE_CHECKING:
     import hardsave.aio as aio
+    from hardsave.actor import acting_as
     from hardsave.errors import (
         Conflict,
         Corrupt,
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
 # Where each name is at home. It is loaded when it is first asked for: a hook that hands its work to
 # the daemon needs none of them, and asyncio takes a while to load for every program.
 _HOMES = {
+    "hardsave.actor": ("acting_as",),
     "hardsave.errors": (
         "Conflict",
         "Corrupt",
@@ -252,6 +254,7 @@ __all__ = [
     "Workspace",
     "WorkspaceStatus",
     "WorkspaceTaken",
+    "acting_as",
     "aio",
     "checkpoint_id",
     "deadline",

@@ -24,7 +24,7 @@ SPARE_BYTES = 4 * _MIB  # of the disk that a large save leaves free: to remove s
 
 MAX_VALUE_BYTES = 256 * _MIB  # of a single text or bytes value
 MAX_METADATA_BYTES = 64 * _KIB  # of a checkpoint
-MAX_NAME = 200  # characters: of a timeline, a checkpoint, a status, a user
+MAX_NAME = 200  # characters: of a timeline, a checkpoint, a status, a user, an actor
 MAX_LABELS = 32  # of a checkpoint
 MAX_LABEL_VALUE = 1_000  # characters
 MAX_NOTE_KEY = 1_000  # characters
@@ -78,7 +78,9 @@ LEFT_RUNNING_SECONDS = 600.0  # after an agent's end, that files of what it left
 
 # The server
 
+SERVER_HOST = "127.0.0.1"  # that `hardsave serve` listens on
 SERVER_PORT = 8765  # of `hardsave serve`
+MAX_OPEN_PROJECTS = 16  # whose stores a server has open at once
 MAX_REQUEST_BYTES = _MIB  # of a body
 MAX_SAVE_BYTES = 32 * _MIB  # of a body with a state to be saved
 MAX_ANSWER_BYTES = 16 * _MIB  # of a file, or a part of one, in one answer
@@ -86,3 +88,8 @@ LINK_SECONDS = 600  # after which the link that `hardsave serve` prints lets no 
 SESSION_SECONDS = 43_200  # after which a browser has to log in again
 MAX_WRONG_TOKENS = 20  # that an address may send in a minute; then it is told to wait
 STOP_SECONDS = 2  # that requests have to end when the server is told to stop
+LIVE_CLIENTS = 400  # streams of live events at once
+LIVE_CLIENTS_OF_TOKEN = 40  # of them by callers with the same token
+LIVE_EVENTS = 1_000  # that a client may have missed; past it, it is told to read its lists anew
+LIVE_HEARTBEAT_SECONDS = 15  # between two signs of life on a stream
+LIVE_PATIENCE_SECONDS = 30.0  # without a look at the store that works, after which streams end

@@ -10,7 +10,8 @@ The branches say what the caller can do about it:
     ├── StepUnknown    a step began and its end was not recorded: look what it did, then decide
     ├── Corrupt        stored bytes are damaged or missing: stop, and verify
     ├── Unavailable    the store cannot be used right now: free it, then repeat
-    │   └── DeadlineExceeded  the caller's deadline has passed: give it more time, or ask for less
+    │   ├── DeadlineExceeded  the caller's deadline has passed: give it more time, or ask for less
+    │   └── Stopped    the caller went away: nothing is left to do
     └── Misuse         the call itself is wrong: fix it
         ├── Unstorable a value that cannot be kept as data; names its path
         └── StepsChanged a task asks for other steps than it has recorded
@@ -53,6 +54,10 @@ class Unavailable(HardsaveError):
 
 class DeadlineExceeded(Unavailable):
     """A call took longer than the `deadline` of the block that it was made in."""
+
+
+class Stopped(Unavailable):
+    """The caller of a call went away; nothing was written that was not committed by then."""
 
 
 class Misuse(HardsaveError):

@@ -5,6 +5,7 @@ never have anything reported: it is loaded by the first report.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def spell(how: Callable[[str], str]) -> None:
     _spelt = how
 
 
+@cache
 def _formatter(how: Callable[[str], str]) -> "logging.Formatter":
     import logging
 

@@ -7,19 +7,21 @@
         vault.diff(old, new)
 
 The code of a long call asks for a `Meter` for each of its parts, and adds what it has done: that
-reports to the callback, if the caller has one, and raises when the caller's deadline has passed.
-Code that has nothing to count calls `check_deadline` once a page, and waits for a lock no longer
-than `within_deadline` says. Callback and deadline are kept in context variables: no function on the
-way hands them on, and a coroutine's call finds them in the thread that it runs in.
+reports to the callback, if the caller has one, and raises when the caller's deadline has passed, or
+the caller went away (`stop_when`). Code that has nothing to count calls `check_deadline` once a
+page, and waits for a lock no longer than `within_deadline` says. Callback and deadline are kept in
+context variables: no function on the way hands them on, and a coroutine's call finds them in the
+thread that it runs in.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import inf
 from time import monotonic
 from typing import Any
 
-from hardsave.errors import DeadlineExceeded, Misuse
+from hardsave.errors import DeadlineExceeded, Misuse, Stopped
 from hardsave.logs import log
 from hardsave.record import Record
 from hardsave.tuples import NamedTuple
@@ -63,8 +65,9 @@ def on_progress(callback: Callback) -> Iterator[None]:
 class _Deadline(NamedTuple):
     """When the calls of a block have to end."""
 
-    at: float  # as `monotonic` counts
-    seconds: float  # that the caller gave
+    at: float = inf  # as `monotonic` counts
+    seconds: float = inf  # that the caller gave
+    is_stopped: Callable[[], bool] | None = None  # or when this is true, if that comes first
 
 
 _deadline: ContextVar[_Deadline | None] = ContextVar("hardsave_deadline", default=None)
@@ -79,12 +82,25 @@ def deadline(seconds: float) -> Iterator[None]:
     nested blocks the earliest deadline holds.
     """
     _check_seconds(seconds)
-    given, outer = _Deadline(monotonic() + seconds, seconds), _deadline.get()
-    token = _deadline.set(given if outer is None else min(given, outer))
-    try:
+    at, outer = monotonic() + seconds, _deadline.get() or _Deadline()
+    with _within(outer._replace(at=at, seconds=seconds) if at < outer.at else outer):
         yield
-    finally:
-        _deadline.reset(token)
+
+
+@contextmanager
+def stop_when(is_stopped: Callable[[], bool]) -> Iterator[None]:
+    """Let the calls of this block raise `Stopped` once that is true, wherever a deadline is looked
+    at: for a server whose client may go away. A wait for a lock is not cut short. Called in the
+    threads that do the work; of nested blocks each one's holds.
+    """
+    outer = _deadline.get() or _Deadline()
+    before = outer.is_stopped
+
+    def is_any_stopped() -> bool:
+        return is_stopped() or (before is not None and before())
+
+    with _within(outer._replace(is_stopped=is_any_stopped)):
+        yield
 
 
 def _check_seconds(seconds: Any) -> None:
@@ -97,7 +113,13 @@ def _check_seconds(seconds: Any) -> None:
 @contextmanager
 def to_the_end() -> Iterator[None]:
     """No deadline holds in this block: what it does must not be left half done."""
-    token = _deadline.set(None)
+    with _within(None):
+        yield
+
+
+@contextmanager
+def _within(limit: _Deadline | None) -> Iterator[None]:
+    token = _deadline.set(limit)
     try:
         yield
     finally:
@@ -105,7 +127,7 @@ def to_the_end() -> Iterator[None]:
 
 
 def check_deadline() -> None:
-    """`DeadlineExceeded` if the caller's deadline has passed."""
+    """`DeadlineExceeded` if the caller's deadline has passed, `Stopped` if the caller went away."""
     found = _deadline.get()
     if found is not None:
         _check(found)
@@ -119,6 +141,8 @@ def within_deadline(seconds: float) -> float:
 
 
 def _check(found: _Deadline) -> None:
+    if found.is_stopped is not None and found.is_stopped():
+        raise Stopped("the caller went away; nothing was written that was not committed by then")
     if monotonic() >= found.at:
         raise DeadlineExceeded(
             f"the call took longer than its deadline of {found.seconds:g} s; give it more time, or "
@@ -194,7 +218,7 @@ class Total(NamedTuple):
 
 def meter(doing: str, unit: str = "", total: Callable[[], Total] = Total) -> Meter:
     """For one part of a call. How much there is to do is looked up only if the caller wants to
-    know how far it has come. `DeadlineExceeded` if the caller's deadline has passed."""
+    know how far it has come. `DeadlineExceeded` or `Stopped` as `check_deadline` raises them."""
     callback, deadline = _callback.get(), _deadline.get()
     found = _SILENT
     if callback is not None:

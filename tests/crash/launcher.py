@@ -33,6 +33,7 @@ MODULES = (
         "gitrestoring",
         "working",
         "migrating",
+        "acting",
     ),
 )
 

@@ -46,7 +46,10 @@ Where a listing is shown in parts, it is a `Page`, with the `next` one.
 with the names in its `__all__`. Every other module may change.
 """
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-_HALVES = {"TimelineSaves": "vault/line_saves"}  # what a class inherits, and tells as its own
+_HALVES = {  # what a class inherits, and tells as its own
+    "TimelineSaves": "vault/line_saves",
+    "JobReads": "vault/jobs/reads",
+}
 _INSIDE = {"lost", "suspects", "scalar", "keys"}
 
 
@@ -111,6 +114,7 @@ PARTS = (
             ("vault/store", "Retention"),
             ("progress", "on_progress"),
             ("progress", "deadline"),
+            ("actor", "acting_as"),
             ("progress", "CallProgress"),
         ),
     ),
@@ -212,6 +216,7 @@ _CALLED = {
     "from_json": "hardsave.from_json",
     "on_progress": "hardsave.on_progress",
     "deadline": "hardsave.deadline",
+    "acting_as": "hardsave.acting_as",
     "run": "hardsave.runtime.loop.run",
     "run_sync": "hardsave.runtime.loop.run_sync",
     "if_unknown": "hardsave.runtime.loop.if_unknown",

@@ -23,7 +23,7 @@ ROWS = (
     ("vault",),
     ("timeline", "workspace", "tasks"),
     ("stores", "config", "values"),
-    ("objects", "progress"),
+    ("objects", "actor", "progress"),
     ("defaults", "errors", "logs", "page", "record", "tuples", "wording"),
 )
 ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}

@@ -15,6 +15,7 @@ import pytest
 
 import hardsave
 from hardsave import DeadlineExceeded, aio, progress
+from hardsave.errors import Stopped
 
 
 class Clock:
@@ -281,3 +282,132 @@ def test_a_save_waits_for_the_lock_of_another_program_no_longer_than_its_deadlin
             line.save({"turn": 3})  # without a deadline it waits as before
             released.join()
         assert [each.state["turn"] for each in line.checkpoints()] == [3, 1]
+
+
+# A caller that goes away
+
+
+def test_a_call_whose_caller_went_away_ends_where_a_deadline_is_looked_at() -> None:
+    gone = threading.Event()
+    with progress.stop_when(gone.is_set):
+        counted = progress.meter("reading", "files")
+        counted.add(1)
+        progress.check_deadline()
+        assert progress.within_deadline(30) == 30
+        gone.set()
+        for look in (
+            lambda: counted.add(1),
+            lambda: progress.meter("writing"),
+            progress.check_deadline,
+        ):
+            with pytest.raises(Stopped, match="the caller went away; nothing was written that"):
+                look()
+        with progress.to_the_end():
+            progress.check_deadline()
+            progress.meter("writing").add(1)
+    progress.check_deadline()
+    assert issubclass(Stopped, hardsave.Unavailable)
+
+
+def test_of_nested_blocks_each_deadline_and_each_stop_holds(clock: Clock) -> None:
+    outer, inner = threading.Event(), threading.Event()
+    with progress.stop_when(outer.is_set), hardsave.deadline(5), progress.stop_when(inner.is_set):
+        progress.check_deadline()
+        outer.set()
+        with pytest.raises(Stopped):
+            progress.check_deadline()
+        outer.clear()
+        inner.set()
+        with pytest.raises(Stopped):
+            progress.check_deadline()
+        inner.clear()
+        clock.now += 5
+        with pytest.raises(DeadlineExceeded, match="5 s"):
+            progress.check_deadline()
+
+
+def test_a_save_whose_caller_went_away_is_not_made(vault: hardsave.Vault, tmp_path: Path) -> None:
+    with vault:
+        line = vault.timeline("main")
+        with progress.stop_when(lambda: True):
+            for call in (
+                lambda: line.save({}),
+                lambda: line.save({}, workspace=tmp_path),
+                lambda: vault.tasks.add("t"),
+                vault.store.verify,
+            ):
+                with pytest.raises(Stopped):
+                    call()
+        assert line.head is None
+        assert not [*vault.tasks.find()]
+
+
+def test_a_restore_whose_caller_goes_away_while_it_prepares_changes_no_file(
+    vault: hardsave.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hardsave.workspace.restore.steps import Steps
+
+    gone = threading.Event()
+    with vault:
+        line = vault.timeline("main")
+        (tmp_path / "a.txt").write_text("then")
+        line.save({}, workspace=tmp_path)
+        (tmp_path / "a.txt").write_text("later")
+        prepare = Steps.prepare
+
+        def leaving(steps: Steps) -> None:
+            gone.set()
+            prepare(steps)
+
+        monkeypatch.setattr(Steps, "prepare", leaving)
+        with (
+            progress.stop_when(gone.is_set),
+            pytest.raises(Stopped, match=r"committed by then; no file was changed\. What"),
+        ):
+            line.rewind("@~0")
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["later"]
+
+
+def test_a_caller_that_went_away_ends_the_calls_of_coroutines() -> None:
+    async def stopped() -> None:
+        async with aio.open("memory://") as vault:
+            await (await vault.timeline("main")).save({"messages": [{"content": "word"}] * 50})
+            with progress.stop_when(lambda: True), pytest.raises(Stopped):
+                await vault.store.verify()
+            await vault.store.verify()
+
+    asyncio.run(stopped())
+
+
+def test_a_group_goes_on_without_the_leader_whose_caller_went_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hardsave.stores.sqlite.write import writer
+
+    monkeypatch.setattr(writer, "BUSY_SECONDS", 0.3)
+    path = tmp_path / "runs.db"
+    gone = threading.Event()
+    with hardsave.open(f"sqlite:///{path}") as vault, (tmp_path / "runs.db-lock").open() as held:
+        lines = [vault.timeline(name) for name in ("patient", "leaving")]
+        for line in lines:
+            line.save({"turn": 1})
+        fcntl.flock(held, fcntl.LOCK_EX)
+        stopped: list[BaseException] = []
+
+        def leaving() -> None:
+            try:
+                with progress.stop_when(gone.is_set):
+                    lines[1].save({"turn": 2})
+            except Stopped as error:
+                stopped.append(error)
+                fcntl.flock(held, fcntl.LOCK_UN)
+
+        leader = threading.Thread(target=leaving)
+        leader.start()
+        while not any(each.name == "hardsave-lock" for each in threading.enumerate()):
+            time.sleep(0.001)  # until it leads, and waits for the lock
+        gone.set()
+        lines[0].save({"turn": 2})
+        leader.join()
+        assert stopped
+        assert len(lines[0]) == 2

@@ -101,6 +101,7 @@ NAMES = [
     "Workspace",
     "WorkspaceStatus",
     "WorkspaceTaken",
+    "acting_as",
     "aio",
     "checkpoint_id",
     "deadline",
@@ -145,6 +146,7 @@ def test_what_public_methods_return_cannot_be_unpacked_by_position() -> None:
 def test_no_other_name_looks_like_an_export() -> None:
     public = {name for name in vars(hardsave) if not name.startswith("_")}
     rooms = {
+        "actor",
         "agents",
         "aio",
         "cli",

@@ -67,6 +67,10 @@ class Checkpoint:
         return self._sync.summary
 
     @property
+    def by(self) -> str | None:
+        return self._sync.by
+
+    @property
     def user(self) -> str | None:
         return self._sync.user
 

@@ -83,6 +83,7 @@ class Jobs:
         max_turns: int | None = None,
         callback: str | None = None,
         keep_files: bool = False,
+        key: str | None = None,
     ) -> Job:
         return await self._pool.run(
             self._sync.resume,
@@ -91,16 +92,24 @@ class Jobs:
             max_turns=max_turns,
             callback=callback,
             keep_files=keep_files,
+            key=key,
         )
 
-    async def approve(self, id: str, *, question: str | None = None) -> Job:
-        return await self._pool.run(self._sync.approve, id, question=question)
+    async def approve(self, id: str, *, question: str | None = None, key: str | None = None) -> Job:
+        return await self._pool.run(self._sync.approve, id, question=question, key=key)
 
-    async def deny(self, id: str, reason: str = "", *, question: str | None = None) -> Job:
-        return await self._pool.run(self._sync.deny, id, reason, question=question)
+    async def deny(
+        self,
+        id: str,
+        reason: str = "",
+        *,
+        question: str | None = None,
+        key: str | None = None,
+    ) -> Job:
+        return await self._pool.run(self._sync.deny, id, reason, question=question, key=key)
 
-    async def delete(self, id: str) -> Job:
-        return await self._pool.run(self._sync.delete, id)
+    async def delete(self, id: str, *, key: str | None = None) -> Job:
+        return await self._pool.run(self._sync.delete, id, key=key)
 
     async def clean(self) -> list[str]:
         return await self._pool.run(self._sync.clean)

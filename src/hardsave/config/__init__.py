@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hardsave.config.places import (
     canonical,
@@ -50,6 +50,7 @@ __all__ = [
     "project_root",
     "readable",
     "saving",
+    "serving",
     "store_folder",
     "user_file",
 ]
@@ -100,6 +101,14 @@ def included(environment: Mapping[str, str], directory: Path) -> tuple[str, ...]
     counting = readable(environment, project_root(directory))
     said = [found["include"].value for found in counting if "include" in found]
     return tuple(dict.fromkeys(pattern for patterns in said for pattern in patterns))
+
+
+def serving(environment: Mapping[str, str]) -> dict[str, Any]:
+    """What the user's own file says of `hardsave serve`, by the names of its settings. A project's
+    file says nothing of it."""
+    found = _of_user(environment, sys.platform)
+    said = {name: each.value for file in found for name, each in file.items() if each.is_of_user}
+    return {name.removeprefix("serve_"): value for name, value in said.items()}
 
 
 def readable(

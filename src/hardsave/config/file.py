@@ -18,6 +18,14 @@
       thin: 200                  # of a timeline with more: the first, the last 20, each name's last
     hooks:
       daemon: false              # hooks leave no process behind that answers the next ones
+    server:                      # of 'hardsave serve'; in the user's own file alone
+      host: 127.0.0.1
+      port: 8765
+      public_url: https://tools.example.com/hardsave
+      all_projects: true
+      open_loopback: false
+      allow_agent: [coder]
+      allow_workspace: [/srv/shop]
 
 There are two: the user's own, and `hardsave.yaml` at the root of a project, which is more
 specific and wins. A project's file comes with a clone and is a stranger's, or was changed by the
@@ -26,7 +34,8 @@ or replace anything, or let finished work run again: `retention.automatic`, whic
 file can only stop removals, `recovery`, which can only keep work from running again, `compress`,
 `hooks.daemon` and `max_attempts`. `strict` is not among them: it could end an agent. All others
 count once the user has looked at the file and run `hardsave trust` (see `config.trust`). Until then
-they are left out, and that is reported.
+they are left out, and that is reported. `server` never counts there, because it decides who may
+reach this machine.
 
 The section `server.checkpoint` of CodeAgent's configuration is understood too, here and in its own
 file, `config/config.yaml`, of which nothing else is read. A key that is not known, a value that
@@ -62,6 +71,7 @@ class Said(NamedTuple):
     value: Any
     where: str  # the file, the line and the key, for people
     needs_trust: bool = False
+    is_of_user: bool = False  # it counts in the user's own file alone
 
 
 Found = dict[str, Said]
@@ -74,7 +84,8 @@ class _Key(NamedTuple):
     setting: str
     objection: Callable[[Any], str]  # what a value should be; of a list, what an item does wrong
     needs_trust: bool = True
-    is_list: bool = False
+    list_of: str = ""  # what a list of it is called, with an example; empty: it is no list
+    is_of_user: bool = False
 
 
 def _number(low: int, high: int) -> Callable[[Any], str]:
@@ -121,9 +132,34 @@ def _pattern(value: Any) -> str:
 _INSIDE = "each is a name or a pattern of files inside of the workspace, seen from its top"
 
 
+_PATTERNS = "a list of names and patterns, seen from the workspace: [.env, '*.db']"
+
+
+def _host(value: Any) -> str:
+    return "" if isinstance(value, str) and value.strip() else "an address or a name"
+
+
+def _address(value: Any) -> str:
+    is_one = isinstance(value, str) and value.startswith(("http://", "https://"))
+    return "" if is_one else "an address such as https://tools.example.com/hardsave"
+
+
+def _name(value: Any) -> str:
+    return "" if isinstance(value, str) and value.strip() else "is no name"
+
+
+def _directory(value: Any) -> str:
+    return "" if isinstance(value, str) and os.path.isabs(value) else "is no whole path"
+
+
 def _store(value: Any) -> str:
     is_one = isinstance(value, str) and ("://" in value or os.path.isabs(value))
     return "" if is_one else "the URL of a store, or the whole path of its file"
+
+
+def _of_user(setting: str, objection: Callable[[Any], str], list_of: str = "") -> _Key:
+    """A key that decides who may reach this machine, and as what."""
+    return _Key(setting, objection, list_of=list_of, is_of_user=True)
 
 
 RECOVERY = ("auto", "manual")
@@ -134,7 +170,9 @@ _KEEP = _Key("keep_completed", _number(0, 1_000_000))  # forgotten work runs aga
 SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
     (): {
         "store": _Key("store", _store),
-        "include": _Key("include", _pattern, is_list=True),  # what is secret leaves the project
+        "include": _Key(
+            "include", _pattern, list_of=_PATTERNS
+        ),  # what is secret leaves the project
         "compress": _Key("compress", _one_of(True, False), needs_trust=False),
         "strict": _Key("strict", _one_of(True, False)),  # a full disk would end an agent
         "recovery": _Key("recovery", _one_of(*RECOVERY), needs_trust=False),
@@ -153,6 +191,15 @@ SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
         "thin": _Key("retain_thin", _number(1, 1_000_000_000)),
     },
     ("hooks",): {"daemon": _Key("hooks_daemon", _one_of(True, False), needs_trust=False)},
+    ("server",): {
+        "host": _of_user("serve_host", _host),
+        "port": _of_user("serve_port", _number(0, 65_535)),
+        "public_url": _of_user("serve_public_url", _address),
+        "all_projects": _of_user("serve_all_projects", _one_of(True, False)),
+        "open_loopback": _of_user("serve_open_loopback", _one_of(True, False)),
+        "allow_agent": _of_user("serve_agents", _name, "a list of names: [coder]"),
+        "allow_workspace": _of_user("serve_workspaces", _directory, "a list of paths: [/srv/shop]"),
+    },
     CODE_AGENT_SECTION: {
         "enabled": _Key("enabled", _one_of(True, False)),
         "checkpoint_file": _Key("checkpoint_file", _inner_path),
@@ -255,19 +302,19 @@ def _pairs(
 
 
 def _set(key: _Key, node: "yaml.Node", where: str, found: Found) -> None:
-    value = _items(key, node, where) if key.is_list else _plain(node, where)
-    wanted = "" if key.is_list else key.objection(value)
+    value = _items(key, node, where) if key.list_of else _plain(node, where)
+    wanted = "" if key.list_of else key.objection(value)
     if wanted:
         raise Misuse(f"{where} is {wanted}, not {_briefly(node)}")
     if key.setting in found:
         raise Misuse(f"{where} says again what another key has said")
-    found[key.setting] = Said(value, where, key.needs_trust)
+    found[key.setting] = Said(value, where, key.needs_trust, key.is_of_user)
 
 
 def _items(key: _Key, node: "yaml.Node", where: str) -> tuple[Any, ...]:
     import yaml
 
-    wanted = f"{where} is a list of names and patterns, seen from the workspace: [.env, '*.db']"
+    wanted = f"{where} is {key.list_of}"
     if not isinstance(node, yaml.SequenceNode):
         raise Misuse(f"{wanted}, not {_briefly(node)}")
     if not 0 < len(node.value) <= _MOST_PATTERNS:

@@ -17,7 +17,7 @@ from blake3 import blake3
 
 from hardsave.config.file import Found, Said, content, read, read_code_agent
 from hardsave.config.places import data_directory, make_folder, project_key
-from hardsave.defaults import CODE_AGENT_FILE, MAX_CODE_AGENT_BYTES, PROJECT_FILE
+from hardsave.defaults import CODE_AGENT_FILE, MAX_CODE_AGENT_BYTES, PROJECT_FILE, USER_FILE
 from hardsave.logs import log
 from hardsave.tuples import NamedTuple
 
@@ -44,7 +44,11 @@ class ProjectFile(NamedTuple):
     @property
     def risky(self) -> Found:
         """What counts only if the file is trusted."""
-        return {name: said for name, said in self.found.items() if said.needs_trust}
+        return {
+            name: said
+            for name, said in self.found.items()
+            if said.needs_trust and not said.is_of_user
+        }
 
 
 def look(root: Path) -> ProjectFile | None:
@@ -72,9 +76,8 @@ def honoured(file: ProjectFile, *, is_trusted: bool) -> tuple[Found, Found]:
     that comment would remove checkpoints, and have finished tasks forgotten, which run again when
     they are added again.
     """
-    if is_trusted:
-        return file.found, {}
-    held_back = file.risky
+    held_back = {name: said for name, said in file.found.items() if said.is_of_user}
+    held_back |= {} if is_trusted else file.risky
     counts = {name: said for name, said in file.found.items() if name not in held_back}
     return counts | _stopped({name: said.where for name, said in held_back.items()}), held_back
 
@@ -98,12 +101,16 @@ def counting(file: ProjectFile | None, environment: Mapping[str, str], platform:
     for said in [each for each in held_back.values() if each.where not in _reported]:
         _reported.add(said.where)
         log(__name__).warning(
-            "%s is left out: this file came with the project. To look at it and let it count, "
-            "type: hardsave trust -C %s",
-            said.where,
-            shlex.quote(os.fspath(file.folder.absolute())),
+            "%s is left out: this file came with the project. %s", said.where, _cure(said, file)
         )
     return counts
+
+
+def _cure(said: Said, file: ProjectFile) -> str:
+    if said.is_of_user:
+        return f"It counts in your own {USER_FILE} alone"
+    folder = shlex.quote(os.fspath(file.folder.absolute()))
+    return f"To look at it and let it count, type: hardsave trust -C {folder}"
 
 
 # The record

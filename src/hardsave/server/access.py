@@ -11,6 +11,7 @@ from hardsave.server.caller import Caller
 from hardsave.server.door import Seen, is_loopback, takes_cookie
 from hardsave.server.errors import Refused
 from hardsave.server.logins import Logins
+from hardsave.server.projects import Catalogue
 from hardsave.server.table import Found
 from hardsave.server.tokens import LiveTokens, hashed, matching
 
@@ -24,12 +25,14 @@ class Access:
     def __init__(
         self,
         tokens: LiveTokens,
+        catalogue: Catalogue,
         *,
         own: str,
         open_loopback: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tokens = tokens
+        self._catalogue = catalogue
         self._own = hashed(own)
         self._open_loopback = open_loopback
         self._wrong = WrongTokens(clock)
@@ -68,7 +71,10 @@ class Access:
         if hmac.compare_digest(hashed(token), self._own):
             return Caller("serve", None, "admin")
         found = matching(self._tokens.now(), token, datetime.now(UTC))
-        return None if found is None else Caller(found.name, found.user, found.scope)
+        seen = frozenset() if found is None else self._catalogue.seen_with(found)
+        if found is None or seen == frozenset():
+            return None  # also of a store that is not served here
+        return Caller(found.name, found.user, found.scope, projects=seen)
 
     def _cookie(self, seen: Seen) -> str | None:
         try:

@@ -5,13 +5,15 @@ import secrets
 import threading
 import time
 from collections.abc import Coroutine
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
+from hardsave.actor import acting_as
 from hardsave.logs import log
-from hardsave.progress import deadline
+from hardsave.progress import deadline, stop_when
 from hardsave.server import door, errors
 from hardsave.server.access import Access
 from hardsave.server.body import DEEPEST_VALUE, read_form, read_json, read_value
@@ -20,6 +22,8 @@ from hardsave.server.door import Seen
 from hardsave.server.errors import Refused
 from hardsave.server.fields import read_body, read_query
 from hardsave.server.lanes import Lane
+from hardsave.server.projects import PROJECT, Catalogue, Project, chosen
+from hardsave.server.public import Public
 from hardsave.server.route import Allowed, Answer, Call, Route, Spec
 from hardsave.server.sending import in_bytes, send_answer
 from hardsave.server.table import ROUTES, Found, find
@@ -31,8 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PROJECT = "project"  # the parameter of every query that says which one it is about
-
+_NO_PROXY = Public()
 _OPEN = Caller("", None, "read")  # the caller of a route that is open
 _LONGEST_LOGGED = 200  # characters of a path
 _BODY_SECONDS = 20  # that a body may take to arrive
@@ -61,13 +64,17 @@ class App:
         vaults: Vaults,
         access: Access,
         *,
+        catalogue: Catalogue,
         names: frozenset[str],
+        public: Public = _NO_PROXY,
         allowed: Allowed,
         routes: tuple[Route, ...] = ROUTES,
     ) -> None:
         self._vaults = vaults
         self._access = access
-        self._names = names
+        self._catalogue = catalogue
+        self._names = names | {public.host} if public.host else names
+        self._public = public
         self._allowed = allowed
         self._routes = routes
         self._lanes = {
@@ -81,7 +88,7 @@ class App:
         if scope["type"] != "http":
             return
         began, request = time.monotonic(), Request(scope, receive)
-        seen = _seen(request)
+        seen = _seen(request, self._public)
         found = find(seen.method, seen.raw_path, self._routes)
         id = secrets.token_hex(8)
         try:
@@ -150,9 +157,12 @@ class App:
         route = sent.route
         body = _parsed(sent)
         asked = {} if route.spec is None else _asked(route.spec, sent.query, body)
+        project = self._project(route, sent.caller, sent.query)
         with (
+            acting_as(sent.caller.name) if sent.caller.name else nullcontext(),
+            stop_when(gone.is_set),
             deadline(_SECONDS[route.runs_in]),
-            self._vaults.of(sent.caller.user) as vault,
+            self._vaults.of(project, sent.caller.user) as vault,
         ):
             call = Call(
                 vault,
@@ -165,8 +175,20 @@ class App:
                 self._access.logins,
                 sent.headers,
                 asked,
+                project,
+                self._catalogue,
+                self._public,
             )
             return in_bytes(route.handler(call), sent.headers.get("accept-encoding"))
+
+    def _project(self, route: Route, caller: Caller, query: dict[str, str]) -> Project | None:
+        """What the request is about; None: about no project, or about all of them."""
+        if route.scope is None:  # a caller that is not known learns nothing of any project
+            is_of_store = route.needs_project and not self._catalogue.is_all
+            return self._catalogue.default if is_of_store else None
+        if route.needs_project or not self._catalogue.is_all or PROJECT in query:
+            return chosen(self._catalogue, caller, query)
+        return None
 
     def _refused(
         self, error: Exception, seen: Seen, found: Found, caller: Caller | None, id: str
@@ -181,7 +203,8 @@ class App:
             log(__name__).error("request %s: %s", id, refused)
             refused = errors.without_detail(refused)
         as_page = found.is_page or (route is None and door.prefers_html(seen))
-        return in_bytes(errors.answer(refused, route, id, as_page=as_page))
+        prefix = self._public.prefix
+        return in_bytes(errors.answer(refused, route, id, as_page=as_page, prefix=prefix))
 
 
 async def _body(request: Request, found: Found) -> bytes:
@@ -232,15 +255,16 @@ async def _while_there(request: Request, work: "Coroutine[Any, Any, T]") -> T:
         await asyncio.gather(working, leaving, return_exceptions=True)
 
 
-def _seen(request: Request) -> Seen:
+def _seen(request: Request, public: Public) -> Seen:
     scope = request.scope
     raw = scope.get("raw_path") or scope["path"].encode()
     return Seen(
         method=scope["method"],
-        raw_path=raw.partition(b"?")[0].decode("latin-1"),
+        raw_path=public.inner(raw.partition(b"?")[0].decode("latin-1")),
         headers=door.headers_of(scope["headers"]),
         peer=(scope.get("client") or ("", 0))[0],
         local=(scope.get("server") or ("", 0))[0],
+        public=public,
     )
 
 

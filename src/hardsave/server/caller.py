@@ -15,6 +15,10 @@ class Caller(NamedTuple):
     user: str | None  # whose vault it sees
     scope: Scope
     form_token: str = ""  # of a browser's session: every form has to send it along
+    projects: frozenset[str] | None = None  # the ids of those that it sees; None: all
+
+    def sees(self, project: str) -> bool:
+        return self.projects is None or project in self.projects
 
     def may(self, scope: Scope) -> bool:
         return SCOPES.index(scope) <= SCOPES.index(self.scope)

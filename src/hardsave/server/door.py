@@ -13,6 +13,7 @@ from hardsave.defaults import MAX_REQUEST_BYTES
 from hardsave.server.body import read_form
 from hardsave.server.caller import Caller
 from hardsave.server.errors import Refused
+from hardsave.server.public import Public
 from hardsave.server.route import JSON
 from hardsave.server.table import Found
 from hardsave.tuples import NamedTuple
@@ -40,19 +41,24 @@ class Seen(NamedTuple):
     """A request as the door sees it: without its body."""
 
     method: str
-    raw_path: str  # as it came, still percent-encoded
+    raw_path: str  # as it came, still percent-encoded, but without the prefix of a proxy
     headers: Mapping[str, tuple[str, ...]]  # by their names in lower case
     peer: str  # the address that it comes from
     local: str  # the address that it came to
+    public: Public = Public()
 
     def header(self, name: str) -> str | None:
         found = self.headers.get(name)
         return found[0] if found else None
 
-    @property
-    def origin(self) -> str:
-        """Where pages of this server come from, as the browser that sends this knows it."""
-        return f"http://{self.header('host')}"
+    def is_own(self, origin: str | None) -> bool:
+        """Whether pages of this server come from there, as the browser that sends this knows it.
+        A proxy may put another Host in the place of its own."""
+        if origin and origin == self.public.origin:
+            return True
+        host = self.header("host") or ""
+        is_direct = _host(host) != self.public.host  # else it is called by its scheme and port
+        return is_direct and origin == f"http://{host}"
 
 
 def headers_of(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, tuple[str, ...]]:
@@ -107,7 +113,7 @@ def _bracketed(address: str) -> str:
 def check_site(seen: Seen, found: Found) -> None:
     """Only programs, pages of this server, and addresses typed by the user may send requests."""
     origin = seen.header("origin")
-    if origin is not None and origin != seen.origin:
+    if origin is not None and not seen.is_own(origin):
         raise Refused(403, "origin", "requests from pages of other sites are refused")
     site = seen.header("sec-fetch-site")
     if site is not None and site not in _OWN_SITE and not _is_way_in(seen, found):
@@ -211,7 +217,7 @@ def check_form(seen: Seen, found: Found, caller: Caller | None, data: bytes) -> 
         return
     if not found.is_page and not caller.form_token:
         return  # a program, by its token
-    is_own = seen.header("origin") == seen.origin
+    is_own = seen.is_own(seen.header("origin"))
     is_own = is_own or seen.header("sec-fetch-site") == "same-origin"
     told = read_form(data).get(FORM_TOKEN, "") if found.is_page else seen.header(FORM_HEADER) or ""
     same = hmac.compare_digest(told.encode(), caller.form_token.encode())

@@ -8,6 +8,7 @@ from http import HTTPStatus
 
 from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.server.page import render
+from hardsave.server.page.render import Links
 from hardsave.server.route import HTML, JSON, Answer, Route
 from hardsave.wording import in_our_words
 
@@ -80,11 +81,13 @@ def stopping() -> Refused:
     return Refused(503, "stopping", "the server stops; look whether this was done, and repeat it")
 
 
-def answer(refused: Refused, route: Route | None, request_id: str, *, as_page: bool) -> Answer:
+def answer(
+    refused: Refused, route: Route | None, request_id: str, *, as_page: bool, prefix: str = ""
+) -> Answer:
     """The answer to a request that is refused, in the form of its route."""
     detail = str(refused)
     if as_page:
-        page = render.page("refused.html", refused=refused, detail=detail)
+        page = render.page("refused.html", Links(prefix), refused=refused, detail=detail)
         return Answer(refused.status, page, HTML, refused.headers)
     if route is not None and route.documented:
         body = {"error": refused.title, "message": detail}

@@ -8,11 +8,13 @@ server, the browser sends its new SameSite=Strict cookie right away, wherever th
 from hardsave.defaults import SESSION_SECONDS
 from hardsave.server.errors import Refused
 from hardsave.server.page import render
+from hardsave.server.page.render import Links
 from hardsave.server.route import HTML, Answer, Call, Route
 
 
 def show(call: Call) -> Answer:
-    return Answer(200, render.page("login.html", key=call.query.get("key", "")), HTML)
+    links = Links(call.public.prefix)
+    return Answer(200, render.page("login.html", links, key=call.query.get("key", "")), HTML)
 
 
 def enter(call: Call) -> Answer:
@@ -25,13 +27,19 @@ def enter(call: Call) -> Answer:
             "this link was used, or is too old, or the token is wrong; start 'hardsave serve' "
             "again for another link, or log in with a token from 'hardsave token add'",
         )
-    cookie = (
-        f"{call.logins.cookie}={id}; Path=/; HttpOnly; SameSite=Strict; Max-Age={SESSION_SECONDS}"
-    )
-    return Answer(303, "", HTML, (("Location", "/"), ("Set-Cookie", cookie)))
+    where = Links(call.public.prefix).top
+    return Answer(303, "", HTML, (("Location", where), ("Set-Cookie", _cookie(call, id))))
+
+
+def _cookie(call: Call, id: str) -> str:
+    """For the paths of this server alone: another one may have the same name behind the proxy."""
+    where = f"Path={call.public.prefix or '/'}"
+    secure = ["Secure"] if call.public.is_secure else []
+    about = [where, "HttpOnly", "SameSite=Strict", f"Max-Age={SESSION_SECONDS}", *secure]
+    return "; ".join([f"{call.logins.cookie}={id}", *about])
 
 
 ROUTES = (
-    Route("GET", "/login", show, scope=None, page=True),
-    Route("POST", "/login", enter, scope=None, page=True),
+    Route("GET", "/login", show, scope=None, page=True, needs_project=False),
+    Route("POST", "/login", enter, scope=None, page=True, needs_project=False),
 )

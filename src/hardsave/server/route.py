@@ -8,6 +8,8 @@ from hardsave.defaults import MAX_REQUEST_BYTES
 from hardsave.server.caller import Caller, Scope
 from hardsave.server.fields import Field, Schema
 from hardsave.server.logins import Logins
+from hardsave.server.projects import Catalogue, Project
+from hardsave.server.public import Public
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class Allowed(NamedTuple):
 class Call(NamedTuple):
     """A request that was let in."""
 
-    vault: "Vault"  # of the caller's user
+    vault: "Vault"  # of the caller's user in the project; without a project an empty one
     path: Mapping[str, str]  # parameters of the path, decoded
     query: Mapping[str, str]
     body: dict[str, Any] | None  # parsed JSON, or the fields of a form; None: there was none
@@ -39,6 +41,9 @@ class Call(NamedTuple):
     logins: Logins
     headers: Mapping[str, str] = {}  # by their names in lower case  # never changed
     asked: Mapping[str, Any] = {}  # of `/api/v1`: what query and body say, checked
+    project: Project | None = None  # that it is about
+    catalogue: Catalogue = Catalogue()
+    public: Public = Public()
 
     @property
     def key(self) -> str | None:
@@ -79,6 +84,7 @@ class Route(NamedTuple):
 
     `scope=None` opens the route to every caller that reaches the server: it must tell nothing.
     `documented` routes answer errors as `{error, message}`, and `--open-loopback` opens them.
+    `needs_project=False`: it may be called without one, where there are several.
     A `page` is for browsers: it takes the cookie of a login and forms, and its errors are HTML.
     One with a `spec` is of `/api/v1`: for programs, and for scripts of our own pages.
     """
@@ -91,6 +97,7 @@ class Route(NamedTuple):
     page: bool = False
     lane: Lane | None = None  # None: `quick` to read, `write` for all else
     spec: Spec | None = None
+    needs_project: bool = True
 
     @property
     def runs_in(self) -> Lane:

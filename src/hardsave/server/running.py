@@ -10,14 +10,16 @@ from datetime import UTC, datetime
 
 import uvicorn
 
-from hardsave import Vault
 from hardsave.defaults import STOP_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.server.access import Access
 from hardsave.server.app import App
 from hardsave.server.connection import Connection
 from hardsave.server.door import LOOPBACK_NAMES, is_loopback
+from hardsave.server.projects import Catalogue
+from hardsave.server.public import Public, check_prefix
 from hardsave.server.route import Allowed
+from hardsave.server.table import ROUTES
 from hardsave.server.tokens import LiveTokens, new_secret
 from hardsave.server.vaults import Vaults
 from hardsave.tuples import NamedTuple
@@ -33,18 +35,26 @@ class Serving(NamedTuple):
     port: int
     open_loopback: bool
     allowed: Allowed
+    public: Public = Public()
 
 
 class Ready(NamedTuple):
     """How the server is reached, once it has answered a request."""
 
-    url: str
+    url: str  # on this machine
     token: str
     link: str
+    public_url: str | None
 
 
-def check(serving: Serving, tokens: LiveTokens) -> None:
+def check(serving: Serving, tokens: LiveTokens, catalogue: Catalogue) -> None:
     """Whether the server may be started like this: past this machine only with tokens."""
+    check_prefix(serving.public, (row.path for row in ROUTES))
+    if serving.open_loopback and serving.public.url:
+        raise Misuse(
+            "--open-loopback lets callers of this machine in without a token, and behind "
+            "--public-url all requests come from there; leave one of the two out"
+        )
     if is_loopback(serving.host):
         return
     if serving.open_loopback:
@@ -53,32 +63,44 @@ def check(serving: Serving, tokens: LiveTokens) -> None:
             "from other machines; leave one of the two out"
         )
     now = datetime.now(UTC)
-    if all(each.is_expired(now) for each in tokens.now()):
+    counting = (each for each in tokens.now() if not each.is_expired(now))
+    if all(catalogue.seen_with(each) == frozenset() for each in counting):
+        more = " --all-projects" if catalogue.is_all else ""
         raise Misuse(
-            f"{serving.host} can be reached from other machines, and there is no token for this "
-            "store; make one with 'hardsave token add NAME', or leave --host out"
+            f"{serving.host} can be reached from other machines, and there is no token for what "
+            f"is served; make one with 'hardsave token add NAME{more}', or leave --host out"
         )
 
 
 def serve(
     serving: Serving,
     tokens: LiveTokens,
-    open_store: Callable[[], Vault],
+    catalogue: Catalogue,
     on_ready: Callable[[Ready], None],
 ) -> None:
     """Serve until SIGINT or SIGTERM, after `check`. `on_ready` is called once a request was
     answered."""
     own = new_secret()
-    access = Access(tokens, own=own, open_loopback=serving.open_loopback)
-    shared = open_store()  # before the address is taken: perhaps it cannot be opened
-    vaults = Vaults(lambda user: shared.as_user(user, create=True))
+    access = Access(tokens, catalogue, own=own, open_loopback=serving.open_loopback)
+    vaults = Vaults()
+    if not catalogue.is_all:  # before the address is taken: perhaps it cannot be opened
+        with vaults.of(catalogue.default, None):
+            pass
     listening = _listening(serving.host, serving.port)
     port = listening.getsockname()[1]
     access.logins.cookie = f"hardsave-{port}"  # cookies know no ports: two servers share a host
-    app = App(vaults, access, names=_names(serving.host), allowed=serving.allowed)
+    app = App(
+        vaults,
+        access,
+        catalogue=catalogue,
+        names=_names(serving.host),
+        public=serving.public,
+        allowed=serving.allowed,
+    )
     server = uvicorn.Server(_config(app))
     url = f"http://{_named(_EVERY_ADDRESS.get(serving.host, serving.host))}:{port}"
-    ready = Ready(url, own, f"{url}/login?key={access.logins.new_key()}")
+    outside = serving.public.url or None
+    ready = Ready(url, own, f"{outside or url}/login?key={access.logins.new_key()}", outside)
     first = threading.Thread(
         target=_announce, args=(server, listening, ready, on_ready), daemon=True
     )
@@ -88,7 +110,6 @@ def serve(
         server.run(sockets=[listening])
     finally:
         vaults.close()
-        shared.close()
 
 
 def _config(app: App) -> uvicorn.Config:

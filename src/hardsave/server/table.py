@@ -49,6 +49,8 @@ def find(method: str, raw_path: str, routes: tuple[Route, ...] = ROUTES) -> Foun
 
 
 def _matched(template: str, raw_path: str) -> dict[str, str] | None:
+    if "{" not in template:
+        return {} if template == raw_path else None
     wanted, given = template.split("/"), raw_path.split("/")
     if len(wanted) != len(given):
         return None

@@ -1,4 +1,5 @@
-"""The tokens of a user: in one file among the user's own data, hashed, each for one store.
+"""The tokens of a user: in one file among the user's own data, hashed, each for one store, or for
+all that this user serves.
 
 A token is 256 random bits, so a plain SHA-256 of it tells nothing, and no slow hash is needed.
 """
@@ -15,11 +16,12 @@ from typing import Any
 from hardsave.config import canonical as canonical
 from hardsave.config import data_directory
 from hardsave.config.private_file import PrivateFile, zoned
-from hardsave.errors import Conflict, NotFound
+from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.server.caller import SCOPES, Scope
 from hardsave.tuples import NamedTuple
 
 FILE = "tokens.json"
+EVERY_STORE = "*"  # no URL is spelt like that
 _PREFIX = "hs_"  # so that a scanner of secrets can know one
 _HASH = re.compile("[0-9a-f]{64}")
 
@@ -35,6 +37,10 @@ class Token(NamedTuple):
     hash: str
     created_at: datetime
     expires_at: datetime | None
+
+    @property
+    def is_for_all(self) -> bool:
+        return self.store == EVERY_STORE
 
     def is_expired(self, now: datetime) -> bool:
         return self.expires_at is not None and self.expires_at <= now
@@ -70,9 +76,13 @@ class TokenFile(PrivateFile[Token]):
     IF_OPEN = "write to {path}, and so make tokens; see what is in it"
     IF_BROKEN = "remove it, and make new tokens with 'hardsave token add'"
 
+    def every(self) -> tuple[Token, ...]:
+        """Expired ones too, in the order in which they were made."""
+        return tuple(self._read())
+
     def of(self, store: str) -> tuple[Token, ...]:
-        """Those for a store, expired ones too, in the order in which they were made."""
-        return tuple(each for each in self._read() if each.store == store)
+        """Those that count for a store."""
+        return tuple(each for each in self._read() if each.store in (store, EVERY_STORE))
 
     def add(
         self,
@@ -99,14 +109,21 @@ class TokenFile(PrivateFile[Token]):
         return made, secret
 
     def revoke(self, name: str, *, store: str) -> Token:
-        """Remove the token of that name or id; it counts no longer from now on."""
+        """Remove the token of that name or id which counts for a store; it counts no longer from
+        now on."""
         with self._changing() as tokens:
-            mine = [each for each in tokens if each.store == store]
-            found = [each for each in mine if each.name == name]
-            found = found or [each for each in mine if each.id == name]
+            counting = [each for each in tokens if each.store in (store, EVERY_STORE)]
+            found = [each for each in counting if each.name == name]
+            found = found or [each for each in counting if each.id == name]
             if not found:
                 raise NotFound(
                     f"there is no token {name!r} for this store; 'hardsave token list' lists them"
+                )
+            if len(found) > 1:
+                own, others = sorted(found, key=lambda each: each.is_for_all)
+                raise Misuse(
+                    f"two tokens are called {name!r}: type 'hardsave token revoke {own.id}' for "
+                    f"that of this store, or {others.id} for that of all projects"
                 )
             tokens.remove(found[0])
         return found[0]
@@ -119,17 +136,16 @@ class TokenFile(PrivateFile[Token]):
 
 
 class LiveTokens:
-    """The tokens for one store, as the file has them now: one that is revoked ends at once."""
+    """All tokens, as the file has them now: one that is revoked ends at once."""
 
-    def __init__(self, file: TokenFile, store: str) -> None:
+    def __init__(self, file: TokenFile) -> None:
         self._file = file
-        self._store = store
         self._known: tuple[object, tuple[Token, ...]] | None = None
 
     def now(self) -> tuple[Token, ...]:
         stamp = self._file.stamp()  # before it is read: a change in between is seen next time
         if self._known is None or self._known[0] != stamp:
-            self._known = stamp, self._file.of(self._store)
+            self._known = stamp, self._file.every()
         return self._known[1]
 
 

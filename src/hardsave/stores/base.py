@@ -377,8 +377,9 @@ class Store(LedgerStore, WorkspaceStore, Protocol):
         """
 
     def latest_number(self, user: str | None) -> int:
-        """No commit of this user that has returned has a number above this one, and every commit
-        that begins after this call gets one; 0 if there is none yet."""
+        """No commit of this user that has returned has a number above this one, every commit that
+        begins after this call gets one, and reads that begin after it see all up to this number; 0
+        if there is none yet."""
 
     def local(self, what: str) -> str | None:
         """The path of a file or a folder of this host that goes with this store, for what can be

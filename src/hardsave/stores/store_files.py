@@ -5,6 +5,7 @@ What they are called and hold is known here and below; callers have the path of 
 
 import glob
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,9 @@ from hardsave.tuples import NamedTuple
 DAMAGED = ".damaged-"
 _DATABASE = b"SQLite format 3\0"
 _OF_DATABASES = ("-wal", "-shm", "-journal-wal")
+_WRITTEN_BY_COMMITS = ("", "-wal", "-mark")
+_TICK = 50_000_000  # nanoseconds: two writes within it may leave the same time
+_SECONDS_TICK = 2_000_000_000  # where a file system keeps no fractions of a second
 
 
 class Remedy(NamedTuple):
@@ -45,6 +49,41 @@ def backup(store: str) -> Backup:
     copied, own = backup_file.peek(store), Path(backup_file.path_of(store))
     is_there = own.exists() and own.stat().st_size > 0
     return Backup(None if copied is None else copied.number, is_there)
+
+
+class Stamp(NamedTuple):
+    """Another one after every commit to a store, also if that left the same time and sizes."""
+
+    files: tuple[tuple[int, int, int] | None, ...]  # inode, time and size; None: not there, empty
+    is_settled: bool  # a later commit leaves another time
+
+    @property
+    def written_at(self) -> int:
+        """When the last commit was made, in nanoseconds; the mark is written after each."""
+        found = [file[1] for file in self.files if file is not None]
+        return found[-1] if self.files[-1] is not None else max(found)
+
+
+def stamp(store: str) -> Stamp | None:
+    """The stamp of a store, without opening it; None if there is none. Opening it for a look leaves
+    the same one; the last process that closes it may leave another, once.
+
+    The files are not read: to close one gives back the locks that this process has on it.
+    """
+    files = tuple(_stamp_of(store + end) for end in _WRITTEN_BY_COMMITS)
+    if files[0] is None:
+        return None
+    last = max(file[1] for file in files if file is not None)
+    tick = _TICK if last % 1_000_000_000 else _SECONDS_TICK
+    return Stamp(files, time.time_ns() - last > tick)
+
+
+def _stamp_of(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size) if found.st_size else None
 
 
 @contextmanager

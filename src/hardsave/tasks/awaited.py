@@ -244,18 +244,25 @@ class Tasks:
         return await self._threads.run(self._sync.stats)
 
     async def retry(
-        self, id: str, *, unknown: UnknownPolicy | None = None, force: bool = False
+        self,
+        id: str,
+        *,
+        unknown: UnknownPolicy | None = None,
+        force: bool = False,
+        key: str | None = None,
     ) -> Task:
-        return await self._threads.run(self._sync.retry, id, unknown=unknown, force=force)
+        return await self._threads.run(self._sync.retry, id, unknown=unknown, force=force, key=key)
 
-    async def cancel(self, id: str) -> Task:
-        return await self._threads.run(self._sync.cancel, id)
+    async def cancel(self, id: str, *, key: str | None = None) -> Task:
+        return await self._threads.run(self._sync.cancel, id, key=key)
 
     async def roll_back(self, id: str) -> Task:
         return await self._threads.run(self._sync.roll_back, id)
 
-    async def answer(self, id: str, answer: Any, *, question: str | None = None) -> Task:
-        return await self._threads.run(self._sync.answer, id, answer, question=question)
+    async def answer(
+        self, id: str, answer: Any, *, question: str | None = None, key: str | None = None
+    ) -> Task:
+        return await self._threads.run(self._sync.answer, id, answer, question=question, key=key)
 
     async def forget(self, *, keep_completed: int | None = None) -> int:
         return await self._threads.run(self._sync.forget, keep_completed=keep_completed)

@@ -5,8 +5,10 @@ from typing import Any
 
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import EntryRecord, Id, TaskRecord
+from hardsave.stores import requests
 from hardsave.stores.base import Store, of_ledger
 from hardsave.stores.ledger import Work
+from hardsave.stores.requests import Request
 from hardsave.tuples import NamedTuple
 
 KEPT = 1_000  # entries about the ledger as a whole: sessions, iterations, recoveries, bookmarks
@@ -34,13 +36,21 @@ class Desk(NamedTuple):
             0, self.new_id(), name, kind, generation, epoch, self.clock(), None, data
         )
 
-    def commit(self, event: EntryRecord, work: Work) -> int:
-        number = self.store.commit(of_ledger(self.user, event, work))
+    def commit(self, event: EntryRecord, work: Work, request: Request | None = None) -> int:
+        """Commit what has happened. `MadeMeanwhile` if another caller was quicker under the key of
+        the request."""
+        if request is None or not request.has_key:
+            number = self.store.commit(of_ledger(self.user, event, work))
+        else:
+            batch = requests.of_task(self, request, event, work)
+            number = self.store.commit(batch)
+            requests.check_own(self, batch, request)
         if work.moves:
-            self._told([*work.entries, event], work)
+            self.told([*work.entries, event], work)
         return number
 
-    def _told(self, entries: Sequence[EntryRecord], work: Work) -> None:
+    def told(self, entries: Sequence[EntryRecord], work: Work) -> None:
+        """Tell handlers what has happened to the tasks that a commit has moved."""
         standing = {move.become.name: move.become for move in work.moves}
         for entry in entries:
             if entry.step is None and entry.task in standing:

@@ -6,13 +6,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hardsave.defaults import LEASE_SECONDS
-from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, NotFound, Unavailable
+from hardsave.errors import Conflict, HardsaveError, LeaseLost, Misuse, Unavailable
 from hardsave.logs import log
-from hardsave.objects.records import EntryRecord, Id, TaskRecord
+from hardsave.objects.records import Id, TaskRecord
 from hardsave.page import Page, cursor_of, place_of
 from hardsave.progress import check_deadline
-from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work, every
+from hardsave.stores import requests
+from hardsave.stores.ledger import Fence, TaskQuery, Work, every
+from hardsave.stores.requests import Request
 from hardsave.tasks import (
+    acts,
     adding,
     claiming,
     iterations,
@@ -21,17 +24,17 @@ from hardsave.tasks import (
     recovery,
     settings,
     states,
-    steps,
     threads,
 )
 from hardsave.tasks import attempt as attempts
+from hardsave.tasks.acts import TRIES
 from hardsave.tasks.attempt import Attempt
 from hardsave.tasks.desk import KEPT, Desk
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.settings import Recovery, TaskSettings, checked_recovery
 from hardsave.tasks.stats import TaskEvent, TaskStats, counted, happening
-from hardsave.tasks.steps import Body, Journal, UnknownPolicy
+from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task, view
 
 if TYPE_CHECKING:
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
     from hardsave.tasks.recovery import RecoveryReport
     from hardsave.tasks.rescue import Foreseen
 
-_TRIES = 100  # of a write that others were faster with
 PAGE = 500
 _UPKEEP_ROUNDS = 10  # after which it is asked whether it is due
 
@@ -94,20 +96,16 @@ class Tasks(threads.Shared):
         )
         for name in record.after:
             self._found(name)
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             standing = self._standing(record)
-            if standing is not None and adding.means_to_go_on(standing):
-                with contextlib.suppress(Conflict):
-                    return self._changed(standing, "retried", states.retried(standing, extra=False))
-                continue
-            if standing is not None:
+            if standing is not None and not adding.means_to_go_on(standing):
                 return self._view(standing)
-            try:
-                self._commit("added", TaskMove(None, record), {"text": record.text})
-            except Conflict:
-                continue  # somebody has just added it
-            return self._view(self._found(id), is_new=True)
-        raise Conflict(f"others added or changed task {id!r} {_TRIES} times; try again")
+            with contextlib.suppress(Conflict):  # another process was faster: look again
+                if standing is None:
+                    return self._view(acts.add(self._desk, record), is_new=True)
+                again = states.retried(standing, extra=False)
+                return self._view(acts.changed(self._desk, standing, "retried", again))
+        raise Conflict(f"others added or changed task {id!r} {TRIES} times; try again")
 
     def _standing(self, record: TaskRecord) -> TaskRecord | None:
         store, user = self._desk.store, self._desk.user
@@ -175,78 +173,61 @@ class Tasks(threads.Shared):
 
     # Changing
 
-    def retry(self, id: str, *, unknown: UnknownPolicy | None = None, force: bool = False) -> Task:
+    def retry(
+        self,
+        id: str,
+        *,
+        unknown: UnknownPolicy | None = None,
+        force: bool = False,
+        key: str | None = None,
+    ) -> Task:
         """Put a failed or rolled back task back to work; it gets one more attempt if it has
         none left. A rolled back one starts over, with an empty journal, and so does one that is
         completed, with `force=True`.
 
-        `unknown` says what to do about steps that were begun and not ended: `retry` or `skip`.
+        `unknown` says what to do about steps that were begun and not ended: `retry` or `skip`. For
+        the `key` see `cancel`.
         """
         if unknown not in (None, "retry", "skip"):
             raise Misuse(f"unknown steps are settled by 'retry' or 'skip', not {unknown!r}")
+        request = requests.request(self._desk, key, "retry task", id, unknown, force)
+        return self._acted(
+            id, request, lambda: acts.retry(self._desk, id, unknown, request, force=force)
+        )
 
-        def change(task: TaskRecord) -> tuple[TaskRecord, list[EntryRecord]]:
-            settled = [] if unknown is None else self._settled(task, unknown)
-            return states.retried(task, extra=True, force=force), settled
+    def cancel(self, id: str, *, key: str | None = None) -> Task:
+        """Let it not run, or not any further: an attempt under way cannot write any more.
 
-        return self._change(id, "retried", change)
-
-    def cancel(self, id: str) -> Task:
-        """Let it not run, or not any further: an attempt under way cannot write any more."""
-        now = self._desk.clock()
-        return self._change(id, "cancelled", lambda task: (states.cancelled(task, now), []))
+        A `key` names a request that may be made twice: the second time nothing is done, however the
+        task has gone on since, and it comes back as it stands. `Conflict` if the key was that of
+        another request.
+        """
+        request = requests.request(self._desk, key, "cancel task", id)
+        return self._acted(id, request, lambda: acts.cancel(self._desk, id, request))
 
     def roll_back(self, id: str) -> Task:
         """Mark that what it did was taken back. Nothing outside is undone by this."""
-        now = self._desk.clock()
-        return self._change(id, "rolled_back", lambda task: (states.rolled_back(task, now), []))
+        return self._view(acts.roll_back(self._desk, id))
 
-    def answer(self, id: str, answer: Any, *, question: str | None = None) -> Task:
+    def answer(
+        self, id: str, answer: Any, *, question: str | None = None, key: str | None = None
+    ) -> Task:
         """Answer what a task has asked; it goes on with that. A step whose end is not known is
         answered with 'retry', 'skip' or 'fail'.
 
         `question` is what was read: `Conflict` if that was answered already, and the task
-        asks something else by now.
+        asks something else by now. For the `key` see `cancel`.
         """
-        first: bytes | None = None
+        said = None if key is None else self._desk.codec.encode(answer, "answer")
+        request = requests.request(self._desk, key, "answer task", id, said, question)
+        return self._acted(
+            id, request, lambda: acts.answer(self._desk, id, answer, question, request)
+        )
 
-        def change(task: TaskRecord) -> tuple[TaskRecord, list[EntryRecord]]:
-            nonlocal first
-            become = states.answered(task)
-            assert task.question is not None
-            asked = self._desk.codec.decode(task.question)
-            first = task.question if first is None else first
-            if task.question != first or question not in (None, asked["question"]):
-                raise Conflict(f"task {id!r} asks something else by now: {asked['question']}")
-            if not asked["is_unknown"]:
-                return become, [self._step(task, "step_answered", asked, answer)]
-            if answer == "fail":
-                now = self._desk.clock()
-                return states.cancelled(task, now)._replace(error=asked["question"]), []
-            if answer not in ("retry", "skip"):
-                raise Misuse(f"the answer is 'retry', 'skip' or 'fail', not {answer!r}")
-            kind = "step_skipped" if answer == "skip" else "step_failed"
-            return become, [self._step(task, kind, asked, None)]
-
-        return self._change(id, "answered", change)
-
-    def _settled(self, task: TaskRecord, policy: UnknownPolicy) -> list[EntryRecord]:
-        journal = self._journal(task)
-        kind = "step_skipped" if policy == "skip" else "step_failed"
-        found: list[EntryRecord] = []
-        for path in journal.unknown():
-            known = journal.get(path)
-            assert known is not None
-            about = {"step": path, "arguments": known.body.arguments, "place": known.body.place}
-            found.append(self._step(task, kind, about, None))
-        return found
-
-    def _step(self, task: TaskRecord, kind: str, about: Any, value: Any) -> EntryRecord:
-        """An entry of the journal that nobody's attempt writes."""
-        data = self._desk.codec.encode(value, "answer")
-        body = Body(about["arguments"], about["place"], data)
-        entry = self._desk.entry(kind, task)
-        return entry._replace(step=about["step"], data=steps.pack(body))
+    def _acted(self, id: str, request: Request, act: Callable[[], TaskRecord]) -> Task:
+        """A task after an act; after one that was made before under its key, as it stands."""
+        done, _ = requests.once(self._desk, request, act, lambda _: self._found(id))
+        return self._view(done)
 
     def forget(self, *, keep_completed: int | None = None) -> int:
         """Remove completed tasks but for the newest, by when they ended; how many went. By
@@ -268,7 +249,7 @@ class Tasks(threads.Shared):
 
     def _forgotten(self, gone: Sequence[Fence]) -> int:
         """Those that still stand as they were seen: one that was begun anew stays."""
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             if not gone:
                 return 0
             event = self._desk.entry("forgotten", None, {"count": len(gone)})
@@ -276,7 +257,7 @@ class Tasks(threads.Shared):
                 self._desk.commit(event, Work(fences=gone, forget=[task for task, _ in gone]))
                 return len(gone)
             gone = [fence for fence in gone if self._is_at(fence)]
-        raise Conflict(f"others changed tasks {_TRIES} times while they were forgotten; try again")
+        raise Conflict(f"others changed tasks {TRIES} times while they were forgotten; try again")
 
     def _is_at(self, fence: Fence) -> bool:
         found = self._desk.store.task(self._desk.user, fence.task)
@@ -437,51 +418,19 @@ class Tasks(threads.Shared):
     # Reading and writing
 
     def _found(self, id: str) -> TaskRecord:
-        names.check("the id of a task", id)
-        found = self._desk.store.task(self._desk.user, id)
-        if found is None:
-            raise NotFound(f"there is no task {id!r}; see tasks.find()")
-        return found
-
-    def _journal(self, task: TaskRecord) -> Journal:
-        return claiming.journal_of(self._desk, task)
+        return acts.found(self._desk, id)
 
     def _latest(self, kind: str) -> TaskEvent | None:
         found = self._desk.store.latest_entry(self._desk.user, kind)
         return None if found is None else happening(found, self._desk.codec)
 
-    def _change(
-        self,
-        id: str,
-        kind: str,
-        change: Callable[[TaskRecord], tuple[TaskRecord, list[EntryRecord]]],
-    ) -> Task:
-        """Change a task as it stands when it is written."""
-        for _ in range(_TRIES):
-            record = self._found(id)
-            become, entries = change(record)
-            with contextlib.suppress(Conflict):
-                return self._changed(record, kind, become, entries)
-        raise Conflict(f"others changed task {id!r} {_TRIES} times; try again")
-
-    def _changed(
-        self,
-        record: TaskRecord,
-        kind: str,
-        become: TaskRecord,
-        entries: Iterable[EntryRecord] = (),
-    ) -> Task:
-        self._commit(kind, TaskMove(record.epoch, become), None, entries)
-        return self._view(self._found(record.name))
-
-    def _commit(
-        self, kind: str, move: TaskMove, about: Any, entries: Iterable[EntryRecord] = ()
-    ) -> None:
-        event = self._desk.entry(kind, move.become, about)
-        self._desk.commit(event, Work(moves=(move,), entries=tuple(entries)))
-
     def _view(self, record: TaskRecord, *, is_new: bool = False) -> Task:
         return view(record, self._desk.codec, is_new=is_new)
+
+
+def desk_of(tasks: Tasks) -> Desk:
+    """What a ledger works with, for code that joins its acts to others."""
+    return tasks._desk
 
 
 def recover_by_itself(tasks: Tasks) -> "RecoveryReport":

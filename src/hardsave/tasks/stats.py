@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from hardsave.actor import signature
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import EntryRecord
 from hardsave.record import Record
@@ -52,6 +53,11 @@ class TaskEvent(Record):
     @property
     def error(self) -> str | None:
         return self.about.get("error")
+
+    @property
+    def by(self) -> str | None:
+        """Who did it: see `hardsave.acting_as`. None if that was not said, or a worker did it."""
+        return signature(self.about)
 
 
 def happening(entry: EntryRecord, codec: Codec) -> TaskEvent:

@@ -58,6 +58,8 @@ class StepSummary(Record):
     """How many paths were left out."""
     lost: str = ""
     """Why most files were left out, if an ignore rule does that."""
+    by: str = ""
+    """Who saved it, if `hardsave.acting_as` said so."""
 
 
 _KEPT = (
@@ -73,9 +75,10 @@ _KEPT = (
     "phase",
     "outside",
     "lost",
+    "by",
 )
-_NOTHING: tuple[Any, ...] = (None, 0, "", "", None, [], 0, "", "", "", [], "")
-_TEXTS = ("said", "prompt", "call", "call_id", "lost")
+_NOTHING: tuple[Any, ...] = (None, 0, "", "", None, [], 0, "", "", "", [], "", "")
+_TEXTS = ("said", "prompt", "call", "call_id", "lost", "by")
 _codec = Codec(Types())
 
 
@@ -106,6 +109,17 @@ def packed(values: list[Any]) -> bytes:
     while values and values[-1] == _NOTHING[len(values) - 1]:
         values.pop()
     return _codec.sketch(values)  # which is the encoding, of numbers and texts
+
+
+def signed(data: bytes | None, by: str | None) -> bytes | None:
+    """The bytes for a row with who saves it, not who has saved what it is a copy of."""
+    if data is None:
+        return None
+    values = _codec.decode(data)
+    if by is None and len(values) < len(_KEPT):  # it has no name
+        return data
+    told = [*values, *_NOTHING[len(values) :]]
+    return packed([*told[:-1], by or ""])
 
 
 def decode(data: bytes) -> StepSummary:

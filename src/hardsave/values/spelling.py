@@ -12,8 +12,10 @@ import base64
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from enum import Enum
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -78,6 +80,40 @@ def to_json(value: Any, types: Types = DEFAULT_TYPES) -> Any:
 def document(answer: Any) -> Any:
     """An answer of ours as strict JSON: what `to_json` has made stays, tuples are lists."""
     return _Spelling(DEFAULT_TYPES, is_document=True).of(answer, 0)
+
+
+def is_document(answer: Any) -> bool:
+    """Whether `document` has nothing to do, tuples aside, which JSON writes as lists. Nearly all
+    answers are such, and this tells it in a quarter of the time: level by level, all values of one
+    kind together."""
+    level = [answer]
+    for _ in range(DEEPEST + _DEEPEST_OF_OURS):
+        if not level:
+            return True
+        kinds: defaultdict[type, list[Any]] = defaultdict(list)
+        for value in level:
+            kinds[type(value)].append(value)
+        if not _are_plain(kinds):
+            return False
+        below = chain.from_iterable(map(dict.values, kinds[dict]))
+        level = [*below, *chain.from_iterable(kinds[list]), *chain.from_iterable(kinds[tuple])]
+    return False
+
+
+def _are_plain(kinds: Mapping[type, list[Any]]) -> bool:
+    if not kinds.keys() <= _PLAIN:
+        return False
+    numbers, keys = kinds.get(int, [0]), set().union(*kinds.get(dict, ()))
+    return (
+        min(numbers) >= -_EXACT
+        and max(numbers) <= _EXACT
+        and all(map(math.isfinite, kinds.get(float, ())))
+        and all(type(key) is str for key in keys)
+        and _is_text("".join((*kinds.get(str, ()), *keys)))
+    )
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None), dict, list, tuple})
 
 
 def from_json(data: Any, types: Types = DEFAULT_TYPES) -> Any:

@@ -6,12 +6,13 @@ from typing import Any
 from hardsave.errors import Misuse
 from hardsave.objects import depth
 from hardsave.objects.types import DEFAULT_TYPES, Types
-from hardsave.values.spelling import document, from_json, to_json
+from hardsave.values.spelling import document, from_json, is_document, to_json
 
 
 def dumps(answer: Any, *, indent: int | None = None) -> str:
     """An answer of ours as strict JSON, for programs. Values of users in it are `to_json`'s."""
-    return json.dumps(document(answer), allow_nan=False, indent=indent)
+    told = answer if is_document(answer) else document(answer)
+    return json.dumps(told, allow_nan=False, indent=indent)
 
 
 def loads(text: str | bytes, types: Types = DEFAULT_TYPES) -> Any:

@@ -76,6 +76,12 @@ class Checkpoint:
         return None if data is None else step_summary.decode(data)
 
     @property
+    def by(self) -> str | None:
+        """Who saved it: see `hardsave.acting_as`. None if that was not said."""
+        summary = self.summary
+        return None if summary is None else summary.by or None
+
+    @property
     def user(self) -> str | None:
         return self._user
 

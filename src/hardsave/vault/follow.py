@@ -1,16 +1,18 @@
 """Following what happens, from any process: saves, operations and tasks, in the order of commits.
 
-The store is asked again and again, cheaply. Nothing is skipped and nothing comes twice, because of
-a user's commits a reader that sees one sees every one below it, too (`stores.base`, Numbers).
-Saves, log and ledger are three reads, though, and commits may come between them: see `_read`.
+The store is asked again and again, cheaply: for its latest number alone while there is nothing new.
+Nothing is skipped and nothing comes twice, because nothing up to that number is still to come
+(`stores.base`). Saves, log and ledger are three reads, and commits may come between them: what lies
+above that number is left for the next time.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from hardsave.actor import signature
 from hardsave.errors import Misuse
 from hardsave.objects.records import CheckpointRecord, EntryRecord, LogRecord
 from hardsave.progress import check_deadline
@@ -18,7 +20,15 @@ from hardsave.record import Record
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 
-C = TypeVar("C")
+
+class _Saved(Protocol):
+    """A checkpoint, for programs that block or for coroutines."""
+
+    @property
+    def by(self) -> str | None: ...
+
+
+C = TypeVar("C", bound=_Saved)
 
 PAGE = 200
 
@@ -38,6 +48,11 @@ class Event(Record, Generic[C]):
     data: Mapping[str, Any] | None
     task: str | None = None
     """The id of the task that it happened to."""
+
+    @property
+    def by(self) -> str | None:
+        """Who did it: see `hardsave.acting_as`. None if that was not said."""
+        return signature(self.data) if self.checkpoint is None else self.checkpoint.by
 
 
 class Following(Iterator[Event[Checkpoint]]):
@@ -76,29 +91,36 @@ class Following(Iterator[Event[Checkpoint]]):
     def is_over(self) -> bool:
         return self._closing.is_set() or (self._stop is not None and self._stop())
 
+    @property
+    def after(self) -> int:
+        """All up to this number was read; `follow(after=number)` goes on behind it."""
+        return self._after
+
     def read(self) -> list[Event[Checkpoint]]:
-        """What has happened since the last time; not always all of it, but never with a gap."""
+        """What has happened since the last time; not always all of it, but never with a gap, and
+        nothing only if there is nothing."""
         check_deadline()
         try:
-            records = self._read()
+            return self._read()
         except Misuse:
             if not self._closing.is_set():
                 raise
             return []  # the vault was closed while we were asking
-        if records:
-            self._after = records[-1].number
-        return [self._event(record) for record in records]
 
-    def _read(self) -> list[Row]:
-        seen = [rows[-1].number for rows in self._pages() if rows]
-        if not seen:
+    def _read(self) -> list[Event[Checkpoint]]:
+        store, user = self._context.store, self._context.user
+        latest = store.latest_number(user)
+        if latest <= self._after:
             return []
-        # All that has a lower number than what was seen is there by now, wherever it lies.
-        return merged(self._pages(), max(seen), PAGE)
-
-    def _pages(self) -> list[Sequence[Row]]:
-        reads = _reads(self._context)
-        return [read(self._context.user, self._after, PAGE) for read in reads]
+        pages: list[Sequence[Row]] = [
+            read(user, self._after, PAGE) for read in (store.log, store.saved, store.happened)
+        ]
+        upto = complete_upto(pages, latest, PAGE)
+        events = [self._event(record) for record in merged(pages, upto)]
+        # Last: what could not be read is asked for again. And also where nothing of this user was
+        # found, or each look would pass by all that other users have committed since.
+        self._after = upto
+        return events
 
     def _event(self, record: Row) -> Event[Checkpoint]:
         moment = datetime.fromtimestamp(record.created_at / 1_000_000, UTC)
@@ -114,21 +136,16 @@ class Following(Iterator[Event[Checkpoint]]):
         return Event(record.number, kind, None, moment, None, data, record.task)
 
 
-def merged(pages: Iterable[Sequence[Row]], horizon: int, page: int) -> list[Row]:
-    """All in order, as far as none can lack anything: up to the horizon, below which nothing is
-    still to come, and up to the end of a page that is full."""
-    pages = list(pages)
-    horizon = min([horizon, *(rows[-1].number for rows in pages if len(rows) == page)])
-    together = [record for rows in pages for record in rows if record.number <= horizon]
+def complete_upto(pages: Iterable[Sequence[Row]], latest: int, page: int) -> int:
+    """The number up to which none of the reads can lack anything: that of the latest commit before
+    them, or the end of a page that is full."""
+    return min([latest, *(rows[-1].number for rows in pages if len(rows) == page)])
+
+
+def merged(pages: Iterable[Sequence[Row]], upto: int) -> list[Row]:
+    """All up to a number, in order."""
+    together = [record for rows in pages for record in rows if record.number <= upto]
     return sorted(together, key=lambda record: record.number)
-
-
-_Read = Callable[[str | None, int, int], Sequence[Row]]
-
-
-def _reads(context: Context) -> tuple[_Read, ...]:
-    """Wherever something may have been noted."""
-    return (context.store.log, context.store.saved, context.store.happened)
 
 
 def _check(poll_seconds: Any, stop: Any) -> None:

@@ -43,6 +43,7 @@ def checkpoint(one: "Checkpoint") -> dict[str, Any]:
         "not_captured": left_out(one.not_captured),
         "task": one.task,
         "attempt": one.attempt,
+        "by": one.by,
     }
 
 
@@ -75,6 +76,7 @@ def operation(one: "Operation") -> dict[str, Any]:
         "number": one.number,
         "is_undone": one.is_undone,
         "about": logged(one.about),
+        "by": one.by,
     }
 
 
@@ -148,6 +150,7 @@ def happening(one: "TaskEvent") -> dict[str, Any]:
         "at": one.at.isoformat(),
         "generation": one.generation,
         "about": to_json(one.about),
+        "by": one.by,
     }
 
 

@@ -16,6 +16,7 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, Labels
 from hardsave.page import Page, cursor_of
 from hardsave.stores.base import Query
+from hardsave.stores.ledger import Work
 from hardsave.timeline import names
 from hardsave.vault import request_key
 from hardsave.vault.arguments import (
@@ -383,6 +384,27 @@ def stepped(
         lambda: step(context, timeline, request),
         lambda entry: undo.turned_before(context, entry),
     )
+
+
+def delete_with_tasks(
+    line: Timeline, request: Request, about: Mapping[str, Any], work: Callable[[], Work]
+) -> Work:
+    """Delete a timeline, and in the same commit do to tasks what `work` says; what that was."""
+    from hardsave.vault import rewind
+
+    context, name = line._context, line.name
+    context.look(name)
+    with line._lock:
+        done = rewind.delete_with_tasks(context, name, request, about, work)
+        line._saving.look()
+    context.events.tell("deleted", line)
+    return done
+
+
+def checkpoint_at(line: Timeline, id: Id) -> Checkpoint | None:
+    """A checkpoint by its id, also one that is deleted; None if it was dropped."""
+    found = line._context.store.checkpoint(line._context.user, id)
+    return None if found is None else line._context.checkpoint(found)
 
 
 def is_strict(line: Timeline) -> bool:

@@ -13,8 +13,10 @@ saved since stays reachable.
 """
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from hardsave.actor import signed
 from hardsave.errors import Conflict, Corrupt
 from hardsave.objects.codec import Codec
 from hardsave.objects.records import (
@@ -29,7 +31,6 @@ from hardsave.tuples import NamedTuple
 
 KINDS = ("rewind", "restore", "guard", "fork", "delete", "clear", "import")
 STEPS = ("undo", "redo")
-NOTHING = "nothing"  # a request found nothing to do: only its key is kept, and nothing to undo
 _PLAIN = ("hid", "shown", "hidden_again", "added", "subject", "turned", "on_any", "asked")
 _codec = Codec()  # entries are plain data
 
@@ -141,7 +142,12 @@ def encode(effects: Effects) -> bytes:
         data["lost"] = [list(mark) for mark in effects.lost]
     if effects.tasks:
         data["tasks"] = [list(mark) for mark in effects.tasks]
-    return _codec.encode({**data, **effects.about})
+    return note({**data, **effects.about})
+
+
+def note(about: Mapping[str, Any] = MappingProxyType({})) -> bytes:
+    """The data of any entry in the log, with who did it, if that is known."""
+    return _codec.encode(dict(signed(about)))
 
 
 def decode(record: LogRecord) -> Entry | None:

@@ -17,7 +17,7 @@ import fcntl
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -245,7 +245,9 @@ def _ask(project: Project, folder: Path, others: Iterable[tuple[Path, Project]])
         )
 
 
-def others(every: Path) -> Iterator[tuple[Path, Project]]:
+def others(
+    every: Path, read: Callable[[Path], Project | None] = read
+) -> Iterator[tuple[Path, Project]]:
     """The folders of all projects that have a store, or go on with another's, and their records."""
     try:
         found = sorted(every.iterdir())

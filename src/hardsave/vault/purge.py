@@ -26,6 +26,7 @@ What stays: tombstones, that is ids, numbers and parents.
 import time
 from collections.abc import Iterator
 
+from hardsave.actor import actor, signature
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unavailable
 from hardsave.objects import envelope
 from hardsave.objects.records import (
@@ -37,6 +38,7 @@ from hardsave.objects.records import (
     WorkspaceRecord,
 )
 from hardsave.record import Record
+from hardsave.stores import requests
 from hardsave.stores.base import Batch, Changes, Move
 from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
 from hardsave.timeline import step_summary
@@ -51,7 +53,6 @@ MIN_TEXT = 4  # characters: anything shorter is in half of all words
 PATIENCE = 30.0  # seconds
 _PAUSE = 0.1
 _PAGE = 500
-_EMPTY = b"\x80"
 
 
 class Purged(Record):
@@ -113,6 +114,8 @@ def text(context: Context, wanted: str) -> Purged:
             f"{wanted!r} has a part of {REPLACEMENT!r}, which would stand in its place, at an end "
             "or inside: beside it the text could be there again; purge it without that part"
         )
+    if wanted in (actor() or ""):
+        raise Misuse("the name of who acts has the text, and would stand in the log; take another")
     old = wanted.encode("utf-8", "surrogatepass")
     tasks = purge_tasks.forget(context, old)
     rewriter = Rewriter(context, wanted, old)
@@ -141,16 +144,14 @@ def _could_return(wanted: str) -> bool:
 
 
 def _forget_names(context: Context, old: bytes) -> None:
-    """Forget what the log says of files and tasks whose names have a text, and what came before."""
+    """Forget what the log says of files, tasks and callers whose names have a text, and what came
+    before."""
     last, after = 0, 0
     while rows := context.store.log(context.user, after, _PAGE):
-        for row in rows:
-            entry = operations.decode(row)
-            if entry is not None and _names(entry.effects, old):
-                last = row.number
+        last = max([last, *(row.number for row in rows if _has_name(row, old))])
         after = rows[-1].number
     if last:
-        record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+        record = LogRecord(0, context.new_id(), None, "purge", context.clock(), operations.note())
         batch = Batch(context.user, record, changes=Changes(forget_log=last, purges=True))
         fencing.commit(context, batch)
 
@@ -167,7 +168,7 @@ def _forget_titles(context: Context, wanted: str) -> None:
     looked at again."""
     end = time.monotonic() + PATIENCE
     while moves := list(_without_titles(context, wanted)):
-        record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+        record = LogRecord(0, context.new_id(), None, "purge", context.clock(), operations.note())
         batch = Batch(context.user, record, changes=Changes(moves=moves, purges=True))
         try:
             fencing.commit(context, batch)
@@ -199,7 +200,7 @@ def _forget_paths(context: Context, old: bytes) -> None:
     if not found:
         return
     gone = [each.id for each in found if path_without_text(each.id, old) != each.id]
-    record = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+    record = LogRecord(0, context.new_id(), None, "purge", context.clock(), operations.note())
     changes = Changes(forget_workspaces=gone)
     fencing.commit(context, Batch(context.user, record, changes=changes, workspaces=moves))
     context.places.forget(each.id for each in found)
@@ -210,6 +211,15 @@ def _with_text(context: Context, old: bytes) -> Iterator[WorkspaceRecord]:
     while rows := context.store.workspaces(context.user, after, _PAGE):
         yield from (each for each in rows if old in each.path)
         after = (rows[-1].host, rows[-1].path, rows[-1].id)
+
+
+def _has_name(row: LogRecord, old: bytes) -> bool:
+    """Whether an entry names a file, a task or a caller that has the text."""
+    if old not in row.data:
+        return False
+    about, entry = requests.told(row), operations.decode(row)
+    named = [str(each).encode() for each in (signature(about), about.get("task"))]
+    return any(old in name for name in named) or (entry is not None and _names(entry.effects, old))
 
 
 def _names(effects: Effects, old: bytes) -> bool:
@@ -228,7 +238,7 @@ def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
     for line in context.history.timelines():
         if line.head in dropped and line.name not in moved:
             raise Conflict(f"timeline {line.name!r} stands there; purge or rewind it first")
-    entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+    entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), operations.note())
     children = list(_without_paths(context, dropped))
     changes = Changes(moves=moves, drop=ids, replace=children, purges=True)
     fencing.commit(context, Batch(context.user, entry, changes=changes))

@@ -9,7 +9,7 @@ from hardsave.objects.records import CheckpointRecord, LogRecord
 from hardsave.objects.rewriting import Rewriting
 from hardsave.stores.base import Batch, Changes
 from hardsave.timeline import step_summary
-from hardsave.vault import addresses, attached, became, fencing
+from hardsave.vault import addresses, attached, became, fencing, operations
 from hardsave.vault.became import Became
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
@@ -24,7 +24,6 @@ REPLACEMENT = "[purged]"
 _PAGE = 500
 _BATCH_BYTES = 4 << 20
 _CHUNK = 64  # checkpoints rewritten in one commit
-_EMPTY = b"\x80"
 
 
 def path_without_text(path: bytes, old: bytes) -> bytes:
@@ -94,7 +93,9 @@ class Rewriter:
         labels, notes = attached.without_text(context, ids, self._without, self._values.value)
         if changed or labels or notes:
             files.flush()
-            entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+            entry = LogRecord(
+                0, context.new_id(), None, "purge", context.clock(), operations.note()
+            )
             changes = Changes(replace=changed, purges=True)
             requires = {each.snapshot for each in changed if each.snapshot is not None}
             batch = Batch(context.user, entry, None, objects, requires, changes)

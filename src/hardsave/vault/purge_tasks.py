@@ -10,12 +10,11 @@ from hardsave.errors import Conflict, LeaseLost
 from hardsave.objects.records import EntryRecord, LogRecord, TaskRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.ledger import Fence, TaskQuery, Work, every
-from hardsave.vault import fencing
+from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 
 _PAGE = 500
 _TRIES = 100  # of a write that others were faster with
-_EMPTY = b"\x80"
 
 
 def forget(context: Context, old: bytes) -> int:
@@ -32,7 +31,7 @@ def forget(context: Context, old: bytes) -> int:
 
 def _are_gone(context: Context, found: Sequence[TaskRecord]) -> bool:
     """Forget them as they were looked at; False if one has been begun anew since."""
-    entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), _EMPTY)
+    entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), operations.note())
     fences = [Fence(task.name, task.epoch) for task in found]
     work = Work(fences=fences, forget=[task.name for task in found])
     try:

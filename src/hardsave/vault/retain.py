@@ -223,7 +223,7 @@ def _commits(context: Context, view: _View, wanted: set[Id]) -> Iterator[tuple[i
     # The log first: no entry may be left that leads to what is gone.
     chunks = [goes[at : at + CHUNK] for at in range(0, len(goes), CHUNK)]
     for chunk in chunks or ([[]] if outdated else []):
-        data = context.objects.codec.encode({"checkpoints": len(chunk)})
+        data = operations.note({"checkpoints": len(chunk)})
         event = LogRecord(0, context.new_id(), None, "retain", context.clock(), data)
         forget = outdated[-1].number if outdated else 0
         changes = Changes(drop=chunk, forget_log=forget, latest=latest)

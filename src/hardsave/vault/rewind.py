@@ -6,10 +6,11 @@ again, not overlooked.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from hardsave.actor import actor
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound
 from hardsave.objects.records import (
     CheckpointRecord,
@@ -21,8 +22,11 @@ from hardsave.objects.records import (
 )
 from hardsave.progress import check_deadline
 from hardsave.record import Record
+from hardsave.stores import requests
 from hardsave.stores.base import Batch, Changes, CheckpointGone, Move, position
+from hardsave.stores.ledger import NO_WORK, Work
 from hardsave.stores.workspaces import WorkspaceMove
+from hardsave.timeline import step_summary
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault import fencing, operations, request_key, rollback
@@ -91,6 +95,7 @@ class _Plan(NamedTuple):
     files: FilesMove | None = None
     is_about_files: bool = False  # then undo leaves the head where it is by then
     tasks: tuple[TaskRecord, ...] = ()  # to be rolled back
+    work: Work = NO_WORK  # what else is done to tasks, if none is rolled back
 
 
 def rewind(context: Context, name: str, target: CheckpointRecord, how: How) -> Rewind:
@@ -110,7 +115,7 @@ def rewound_before(context: Context, entry: Entry) -> Rewind:
     target = context.history.at(entry.effects.about["to"])
     move, files = next(iter(entry.effects.moves), None), entry.effects.files
     before = files.before if files is not None else move and move.expect and move.expect.head
-    if entry.kind == operations.NOTHING:
+    if entry.kind == requests.NOTHING:
         before = entry.effects.about.get("at")
     found = None if before is None else context.store.checkpoint(context.user, before)
     return Rewind(
@@ -357,6 +362,7 @@ def _first(
         task=None,
         generation=0,
         attempt=0,
+        summary=step_summary.signed(source.summary, actor()),
         hidden=0,
     )
 
@@ -367,7 +373,7 @@ def clear(context: Context, name: str, request: Request) -> int:
         return _hide_all(context, name, "clear", request, is_deleted=False)
     if request.has_key:
         data = operations.encode(Effects(about={"checkpoints": 0}, asked=request.asked))
-        entry = LogRecord(0, request.id, name, operations.NOTHING, context.clock(), data)
+        entry = LogRecord(0, request.id, name, requests.NOTHING, context.clock(), data)
         request_key.commit(context, Batch(context.user, entry), request)
     return 0
 
@@ -406,15 +412,38 @@ def deleted_before(context: Context, entry: Entry) -> CheckpointRecord:
     return context.history.at(entry.effects.about["checkpoint"])
 
 
+def delete_with_tasks(
+    context: Context,
+    name: str,
+    request: Request,
+    about: Mapping[str, Any],
+    work: Callable[[], Work],
+) -> Work:
+    """The same, together with what is done to tasks: `work` says it each time that it is tried."""
+    done = NO_WORK
+    for standing in _standings(context, name, "delete"):
+        done = work()
+        plan = _hiding(context, standing, is_deleted=True)
+        plan = plan._replace(about={**plan.about, **about}, work=done)
+        if _committed(context, name, "delete", request, standing, plan):
+            break
+    return done
+
+
 def _hide_all(context: Context, name: str, kind: str, request: Request, *, is_deleted: bool) -> int:
-    ids = tuple[Id, ...]()
+    count = 0
     for standing in _standings(context, name, kind):
-        ids = tuple(record.id for record in context.history.line(name))
-        become = standing._replace(head=None, is_deleted=is_deleted)
-        plan = _Plan(become, ids, about={"checkpoints": len(ids)})
+        plan = _hiding(context, standing, is_deleted=is_deleted)
+        count = len(plan.hide)
         if _committed(context, name, kind, request, standing, plan):
             break
-    return len(ids)
+    return count
+
+
+def _hiding(context: Context, standing: TimelineRecord, *, is_deleted: bool) -> _Plan:
+    ids = tuple(record.id for record in context.history.line(standing.name))
+    become = standing._replace(head=None, is_deleted=is_deleted)
+    return _Plan(become, ids, about={"checkpoints": len(ids)})
 
 
 # One operation
@@ -449,12 +478,12 @@ def _committed(
     if stays and not plan.hide and not plan.tasks and plan.files is None:
         if not request.has_key:
             return _Committed(None)
-        kind = operations.NOTHING
+        kind = requests.NOTHING
     move = None if stays and not plan.hide else Move(standing, plan.become)
     moves = () if move is None or plan.is_about_files else (move,)
     effects = Effects(moves, hid=bool(plan.hide), about=plan.about, files=plan.files)
     effects = effects._replace(tasks=rollback.marks(plan.tasks), asked=request.asked)
-    work = rollback.rolled_back(context, plan.tasks, request.id)
+    work = rollback.rolled_back(context, plan.tasks, request.id) if plan.tasks else plan.work
     record = LogRecord(0, request.id, name, kind, context.clock(), operations.encode(effects))
     changes = Changes(hide=plan.hide, keeps=plan.keeps)
     try:

@@ -9,6 +9,7 @@ files is listed, because nothing here can undo it.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hardsave.actor import signed
 from hardsave.errors import Corrupt
 from hardsave.objects.records import CheckpointRecord, EntryRecord, Id, TaskRecord
 from hardsave.record import Record
@@ -207,7 +208,7 @@ def _entry(
 ) -> EntryRecord:
     from hardsave.vault.tasks import desk  # with all the ledger, which few rewinds are about
 
-    return desk(context).entry(kind, become, about)
+    return desk(context).entry(kind, become, signed(about))
 
 
 def _memo(context: Context, task: TaskRecord) -> states.Memo | None:

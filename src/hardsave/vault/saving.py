@@ -10,6 +10,7 @@ handler that saves in the middle would go on with what is only half noted.
 
 from typing import TYPE_CHECKING, Any, Union
 
+from hardsave.actor import actor
 from hardsave.errors import Conflict, Corrupt, LeaseLost, WorkspaceTaken
 from hardsave.objects import envelope
 from hardsave.objects.growth import Growth
@@ -30,6 +31,7 @@ from hardsave.stores.base import (
 from hardsave.stores.ledger import NO_WORK, Fence, Work
 from hardsave.stores.workspaces import WorkspaceMove
 from hardsave.tasks import current
+from hardsave.timeline import step_summary
 from hardsave.timeline.refs import to_text
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import whole_id
@@ -208,6 +210,9 @@ class Saving:
             where = (files.where,)
         elif request.form == "copied":
             record, requires = _with_files(record, request.state, requires)
+        by = actor()
+        if by is not None or request.form == "copied":
+            record = record._replace(summary=step_summary.signed(record.summary, by))
         if grown is not None and self._grown_on is not None:
             requires.add(self._grown_on)  # a text may have been purged from the head
         work = self._work()

@@ -21,6 +21,7 @@ from hardsave.errors import Corrupt
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord
 from hardsave.progress import Meter
+from hardsave.stores import requests
 from hardsave.stores.base import Query
 from hardsave.tuples import NamedTuple
 from hardsave.vault import operations
@@ -116,7 +117,7 @@ def _touched(context: Context, after: int, upto: int) -> set[str] | None:
         return None
     names: set[str] = set()
     for entry in entries:
-        if entry.kind in ("fork", operations.NOTHING):
+        if entry.kind in ("fork", requests.NOTHING, requests.KIND):
             continue  # hides nothing
         found = None if entry.timeline is None else _decoded(entry)
         if found is None:

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from hardsave.objects.records import CheckpointRecord, LogRecord, WorkspaceRecord
 from hardsave.stores.base import NO_CHANGES, Batch, Changes
 from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
-from hardsave.vault import fencing
+from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 from hardsave.vault.place import Place
 from hardsave.vault.places import taken_by
 
-_EMPTY = b"\x80"
 _PAGE = 1_000
 
 
@@ -80,6 +79,6 @@ def _moved(row: CheckpointRecord, to: WorkspaceRecord) -> CheckpointRecord:
 def _commit(
     context: Context, moves: Sequence[WorkspaceMove], changes: Changes = NO_CHANGES
 ) -> None:
-    entry = LogRecord(0, context.new_id(), None, "workspace", context.clock(), _EMPTY)
+    entry = LogRecord(0, context.new_id(), None, "workspace", context.clock(), operations.note())
     fencing.commit(context, Batch(context.user, entry, changes=changes, workspaces=moves))
     context.places.forget(each.become.id for each in moves)

@@ -6,11 +6,12 @@ take back must still stand for every timeline that it touched. It is logged itse
 nothing that it does is final. Refused, like a save, to an attempt that has lost its task.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from hardsave.actor import signature, signed
 from hardsave.errors import Conflict, Corrupt, LeaseLost, NotFound
 from hardsave.objects.records import CheckpointRecord, Id, LogRecord, TimelineRecord
 from hardsave.page import Page, cursor_of
@@ -46,6 +47,11 @@ class Operation(Record):
     files: "FileChanges | None" = None
     """Of an undo or redo that was just done: what happened to files, and which were left as they
     are; None if it was not about files."""
+
+    @property
+    def by(self) -> str | None:
+        """Who did it: see `hardsave.acting_as`. None if that was not said."""
+        return signature(self.about)
 
     def __str__(self) -> str:
         where = f" of {self.timeline!r}" if self.timeline else ""
@@ -144,7 +150,7 @@ def turned_before(context: Context, done: Entry) -> Operation:
     """What a step returned that was asked for with the same key."""
     turned = context.store.log(context.user, done.effects.turned - 1, 1)
     about = {"of": turned[0].kind} if turned else {}
-    return _public(done, is_undone=False, about={**about, **_tasks(done)})
+    return _public(done, is_undone=False, about={**about, **_tasks(done), **done.effects.about})
 
 
 def _noted(entries: Iterator[Entry], met: list[Entry]) -> Iterator[Entry]:
@@ -257,7 +263,7 @@ def _turned(
     for each in (*effects.moves, *(() if move is None else (move,))):
         context.moves.note(each.become.name, position(each.expect), position(each.become))
     done = Entry(number, step.request.id, step.kind, timeline, record.created_at, effects)
-    return _public(done, is_undone=False, about={"of": entry.kind, **_tasks(entry)})
+    return _public(done, is_undone=False, about=signed({"of": entry.kind, **_tasks(entry)}))
 
 
 def _aside(context: Context, name: str, files: FilesMove | None) -> Move | None:
@@ -313,7 +319,7 @@ def _latest(context: Context) -> int:
     return rows[0].number if rows else 0
 
 
-def _public(entry: Entry, *, is_undone: bool, about: dict[str, Any] | None = None) -> Operation:
+def _public(entry: Entry, *, is_undone: bool, about: Mapping[str, Any] | None = None) -> Operation:
     return Operation(
         id="op_" + entry.id.hex(),
         kind=entry.kind,
@@ -321,7 +327,7 @@ def _public(entry: Entry, *, is_undone: bool, about: dict[str, Any] | None = Non
         created_at=datetime.fromtimestamp(entry.created_at / 1_000_000, UTC),
         number=entry.number,
         is_undone=is_undone,
-        about={**entry.effects.about, **_tasks(entry)} if about is None else about,
+        about={**entry.effects.about, **_tasks(entry)} if about is None else dict(about),
     )
 
 

@@ -65,6 +65,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "LANG": "C.UTF-8",
         "HARDSAVE_DAEMON": "off",
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # the tree that the tests are of
     }
 
 
@@ -80,13 +81,13 @@ def starting(tmp_path: Path) -> Iterator[Start]:
     hardsave.open(store).close()
     with ExitStack() as stack:
 
-        def started(*options: str) -> Server:
+        def started(*options: str, **variables: str) -> Server:
             errors = stack.enter_context(open(tmp_path / "stderr", "w"))
             process = stack.enter_context(
                 subprocess.Popen(
                     [*HARDSAVE, "serve", "--json", "--port", "0", "--store", store, *options],
                     cwd=folder,
-                    env=environment(tmp_path),
+                    env=environment(tmp_path) | variables,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=errors,

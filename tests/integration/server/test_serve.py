@@ -18,11 +18,11 @@ from tests.docs.pages import DOCS, blocks
 from tests.integration.server.conftest import HARDSAVE, LIMIT, Server, Start, environment
 
 
-def hardsave(tmp_path: Path, *typed: str) -> "subprocess.CompletedProcess[str]":
+def hardsave(tmp_path: Path, *typed: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [*HARDSAVE, *typed],
         cwd=tmp_path / "project",
-        env=environment(tmp_path),
+        env=environment(tmp_path) | variables,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -17,6 +17,7 @@ from hardsave.server import running
 from hardsave.server.access import Access
 from hardsave.server.app import App
 from hardsave.server.door import LOOPBACK_NAMES
+from hardsave.server.projects import Catalogue
 from hardsave.server.route import Allowed
 from hardsave.server.tokens import LiveTokens, TokenFile
 from hardsave.server.vaults import Vaults
@@ -58,10 +59,11 @@ def serving(
     token: str | None = OWN_TOKEN,
 ) -> Iterator[Client]:
     """A server that is there until the end of the block."""
-    vaults = Vaults(lambda user: hardsave.open(url, user=user))
-    tokens = LiveTokens(TokenFile(folder / "tokens.json"), url)
-    access = Access(tokens, own=OWN_TOKEN, open_loopback=open_loopback)
-    app = App(vaults, access, names=LOOPBACK_NAMES, allowed=allowed)
+    hardsave.open(url).close()  # it is there from now on
+    vaults, catalogue = Vaults(), Catalogue.one(url, folder)
+    tokens = LiveTokens(TokenFile(folder / "tokens.json"))
+    access = Access(tokens, catalogue, own=OWN_TOKEN, open_loopback=open_loopback)
+    app = App(vaults, access, catalogue=catalogue, names=LOOPBACK_NAMES, allowed=allowed)
     server = uvicorn.Server(running._config(app))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

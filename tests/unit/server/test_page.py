@@ -15,6 +15,9 @@ from hardsave.runtime.jobs.worker import Worker
 from hardsave.server.caller import Caller, Scope
 from hardsave.server.errors import answer, refusal
 from hardsave.server.page import render, routes, views
+from hardsave.server.page.render import Links
+from hardsave.server.projects import Catalogue, Project
+from hardsave.server.public import public_of
 from hardsave.server.route import HTML, Allowed, Answer, Call
 from hardsave.server.table import find
 from tests.unit.cli.jobs_project import agent
@@ -216,7 +219,7 @@ def test_an_id_of_any_kind_is_reached_by_the_links_of_the_list(
 ) -> None:
     vault.jobs.add(id, "strange")
     links = [about["href"] for about in Browser(vault).get("/", state="queued").of("a")]
-    assert render.link("/jobs", id=id) in links
+    assert Links()("/jobs", id=id) in links
     assert "strange" in Browser(vault).get("/jobs", id=id).text
 
 
@@ -349,3 +352,64 @@ def test_pages_load_nothing_from_elsewhere(worked: hardsave.Vault) -> None:
         assert answer.media_type.startswith(kind)
         assert b"url(" not in answer.body
         assert b"@import" not in answer.body
+
+
+class Shelf(Catalogue):
+    """Two projects, of which one was written last and in the other one the server was started."""
+
+    is_all = True
+
+    def projects(self) -> tuple[Project, ...]:
+        return (
+            Project("a-1", HOSTILE, "/srv/a", "memory://", is_here=False),
+            Project("b-2", "b", "/srv/b", "memory://", is_here=True),
+        )
+
+
+def test_where_there_are_several_projects_they_are_listed_and_links_name_theirs(
+    worked: hardsave.Vault,
+) -> None:
+    browser = Browser(worked)
+    call = browser.call({}, None)._replace(
+        catalogue=Shelf(), public=public_of("https://tools.example.com/hardsave")
+    )
+    page = Reader(routes.top(call).body)
+    links = [about["href"] for about in page.of("a")]
+    assert links[-2:] == ["/hardsave/?project=b-2", "/hardsave/?project=a-1"]
+    assert not page.of("script")
+    limited = call._replace(caller=call.caller._replace(projects=frozenset({"a-1"})))
+    assert "/srv/b" not in routes.top(limited).body
+    here = call._replace(project=call.catalogue.projects()[1], query={"project": "b-2"})
+    jobs = Reader(routes.top(here).body)
+    assert "Jobs of b" in jobs.text
+    every = [about["href"] or "" for about in jobs.of("a")]
+    every += [about["action"] or "" for about in jobs.of("form")]
+    inside = [each for each in every if each not in ("#main", "/hardsave/")]
+    assert inside
+    assert [each for each in inside if "project=b-2" not in each] == []
+
+
+def test_behind_a_proxy_every_link_has_its_prefix(vault: hardsave.Vault) -> None:
+    browser = Browser(vault)
+    public = public_of("https://tools.example.com/hardsave")
+    job = vault.jobs.get("fix")
+    seen: list[str] = []
+    for path, query in (
+        ("/", {}),
+        ("/jobs", {"id": "done"}),
+        ("/message", {"id": "done", "number": "1"}),
+        ("/delete", {"id": "fix"}),
+        ("/login", {}),
+    ):
+        found = find("GET", path)
+        assert found.route is not None
+        page = Reader(found.route.handler(browser.call(query, None)._replace(public=public)).body)
+        seen += [about["href"] or "" for tag in ("a", "link") for about in page.of(tag)]
+        seen += [about["action"] or "" for about in page.of("form")]
+    refused = answer(refusal(NotFound("gone")), None, "1", as_page=True, prefix=public.prefix)
+    seen += [about["href"] or "" for tag in ("a", "link") for about in Reader(refused.body).of(tag)]
+    assert len(seen) > 20
+    assert [each for each in seen if not each.startswith(("/hardsave/", "#"))] == []
+    body = {"id": job.id, "seen": views.stamp(job), "back": "list"}
+    acted = routes.resume(browser.call({}, body)._replace(public=public))
+    assert dict(acted.headers)["Location"] == "/hardsave/?done=resumed"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.errors import Conflict, NotFound, Unavailable
+from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.server.caller import Scope
-from hardsave.server.tokens import LiveTokens, Token, TokenFile, canonical, matching
+from hardsave.server.tokens import EVERY_STORE, LiveTokens, Token, TokenFile, canonical, matching
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -54,6 +54,27 @@ def test_a_token_is_for_one_store(file: TokenFile) -> None:
         file.revoke("ci", store="three")
 
 
+def test_a_token_for_all_projects_counts_for_every_store(file: TokenFile) -> None:
+    _, secret = add(file, "ops", store=EVERY_STORE)
+    found = matching(file.of("one"), secret, NOW)
+    assert found is not None
+    assert found.is_for_all
+    assert not add(file, "ci", store="one")[0].is_for_all
+    assert [each.name for each in file.of("one")] == ["ops", "ci"]
+    assert [each.name for each in file.of("two")] == ["ops"]
+    assert [each.name for each in file.every()] == ["ops", "ci"]
+    assert file.revoke("ops", store="two").name == "ops"
+    assert [each.name for each in file.every()] == ["ci"]
+
+
+def test_two_tokens_of_one_name_are_told_apart_by_their_ids(file: TokenFile) -> None:
+    own, every = add(file, "ci", store="one")[0], add(file, "ci", store=EVERY_STORE)[0]
+    with pytest.raises(Misuse, match=f"{own.id}.*{every.id}"):
+        file.revoke("ci", store="one")
+    assert file.revoke(every.id, store="one") == every
+    assert file.revoke("ci", store="one") == own
+
+
 def test_an_expired_token_counts_no_longer_and_its_name_is_free(file: TokenFile) -> None:
     _, secret = add(file, "ci", days=1)
     assert matching(file.of("s"), secret, NOW + timedelta(days=1)) is None
@@ -66,7 +87,7 @@ def test_an_expired_token_counts_no_longer_and_its_name_is_free(file: TokenFile)
 
 
 def test_a_revoked_token_is_refused_by_a_server_that_runs(file: TokenFile) -> None:
-    live = LiveTokens(file, "s")
+    live = LiveTokens(file)
     assert live.now() == ()
     made, _ = add(file, "ci")
     assert live.now() == (made,)

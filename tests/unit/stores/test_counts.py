@@ -184,8 +184,13 @@ def test_stats_and_counts_read_no_checkpoint(store: SqliteStore) -> None:
 
 
 def test_a_list_of_timelines_joins_the_rows_of_one_page_alone() -> None:
-    assert "LIMIT ?7" in queries._RECENT.partition(") AS t")[0]
-    assert "SCAN t" in plan(queries._RECENT)  # what the limit has left, not the table
+    chosen, _, joined = queries._RECENT.partition(") AS line")
+    assert "SELECT t.id FROM" in chosen  # no more is carried along while they are sorted
+    assert "LIMIT ?7" in chosen
+    assert "timelines AS t" in joined
+    found = plan(queries._RECENT)
+    assert "SCAN line" in found  # what the limit has left, not the table
+    assert "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)" in found
 
 
 # Encrypted packs, which no version writes yet

@@ -17,7 +17,7 @@ from hardsave.errors import Misuse
 from hardsave.objects.codec import Codec
 from hardsave.objects.types import Types
 from hardsave.values import text
-from hardsave.values.spelling import DEEPEST, TAGS, document, from_json, to_json
+from hardsave.values.spelling import DEEPEST, TAGS, document, from_json, is_document, to_json
 
 NOON = datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
 TWICE = datetime.datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -25,6 +25,14 @@ TWICE = datetime.datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/B
 
 class Colour(enum.Enum):
     RED = 1
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Text(str):
+    pass
 
 
 @dataclass(frozen=True)
@@ -223,6 +231,41 @@ def test_what_is_no_json_is_refused(written: str | bytes) -> None:
 
 def test_a_list_of_our_own_may_be_a_tuple() -> None:
     assert document({"paths": ("a", ("b",))}) == {"paths": ["a", ["b"]]}
+
+
+@given(states)
+def test_an_answer_is_written_as_its_document_is(value: Any) -> None:
+    for answer in (value, {"items": [value, to_json(value, TYPES)], "next": (1, "é", None)}):
+        assert text.dumps(answer) == json.dumps(document(answer), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "plain", [None, True, 1, -(1 << 53), 1.5, "é😀", [], {}, ({"é": [1, ()]},)]
+)
+def test_what_json_has_is_a_document_as_it_is(plain: Any) -> None:
+    assert is_document(plain)
+    assert is_document({"items": [plain, {"deeper": plain}]})
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *((1 << 53) + 1, -(1 << 53) - 1, math.nan, -math.inf),
+        *("caf\udce9", {"caf\udce9": 1}, {1: 1}, {None: 1}),
+        *(b"", {1}, NOON, Colour.RED, Level.LOW, Point(1), Text("a")),
+    ],
+)
+def test_what_has_to_be_spelt_is_no_document_yet(odd: Any) -> None:
+    assert not is_document(odd)
+    assert not is_document({"items": [1, "a", None, ({"odd": odd},)]})
+
+
+def test_an_answer_that_is_nested_too_deeply_is_no_document() -> None:
+    deep: Any = []
+    for _ in range(500):
+        deep = [deep]
+    assert not is_document(deep)
+    assert "$stored" in text.dumps(deep)
 
 
 def test_people_read_letters_and_not_escapes() -> None:

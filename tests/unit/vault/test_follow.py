@@ -12,7 +12,7 @@ import pytest
 
 import hardsave
 from hardsave import aio
-from hardsave.errors import Misuse
+from hardsave.errors import Corrupt, Misuse
 from hardsave.objects.records import CheckpointRecord, LogRecord
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault import follow
@@ -150,7 +150,7 @@ def log_record(number: int) -> LogRecord:
 
 
 @pytest.mark.parametrize(
-    ("saves", "entries", "horizon", "together"),
+    ("saves", "entries", "latest", "together"),
     [
         ([1, 3], [2], 3, [1, 2, 3]),
         ([1, 3], [2, 4], 3, [1, 2, 3]),  # 4 came after all were read for the first time
@@ -159,14 +159,14 @@ def log_record(number: int) -> LogRecord:
     ],
 )
 def test_reads_are_merged_as_far_as_all_are_complete(
-    saves: list[int], entries: list[int], horizon: int, together: list[int]
+    saves: list[int], entries: list[int], latest: int, together: list[int]
 ) -> None:
     pages: list[Sequence[follow.Row]] = [
         list(map(save_record, saves)),
         list(map(log_record, entries)),
         [],
     ]
-    found = follow.merged(pages, horizon, 3)
+    found = follow.merged(pages, follow.complete_upto(pages, latest, 3))
     assert [record.number for record in found] == together
 
 
@@ -206,6 +206,72 @@ def test_commits_between_two_reads_are_neither_skipped_nor_repeated(
     store.between = between
     told = [event for _ in range(100) for event in following.read()]
     assert numbers(told) == list(range(1, 41))
+
+
+class Asked(MemoryStore):
+    """Notes from where on saves are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+
+    def saved(self, user: str | None, after: int, limit: int) -> list[CheckpointRecord]:
+        self.asked.append(after)
+        return super().saved(user, after, limit)
+
+    def latest_number(self, user: str | None) -> int:
+        """Of all users, as in a store that numbers the commits of all of them in one sequence."""
+        return max(MemoryStore.latest_number(self, each) for each in (user, "kim", "lee"))
+
+
+def test_a_look_without_news_reads_no_page() -> None:
+    store = Asked()
+    with Vault(store, user="kim") as vault:
+        vault.timeline("main").save(1)
+        following = vault.follow(after=0)
+        assert len(following.read()) == 1
+        assert [following.read() for _ in range(3)] == [[], [], []]
+        assert store.asked == [0]
+
+
+def test_what_other_users_commit_is_passed_by_once() -> None:
+    store = Asked()
+    with Vault(store, user="kim") as kim, Vault(store, user="lee") as lee:
+        following = kim.follow()
+        for n in range(5):
+            lee.timeline("main").save(n)
+        assert [following.read() for _ in range(3)] == [[], [], []]
+        assert store.asked == [0]
+        assert following.after == 5
+
+
+def test_what_was_read_can_be_gone_on_from(vault: Vault, line: Timeline) -> None:
+    following = vault.follow()
+    assert following.after == 0
+    for n in range(3):
+        line.save(n)
+    assert (len(following.read()), following.after) == (3, 3)
+    line.save(3)
+    assert numbers(vault.follow(following.after).read()) == [4]
+
+
+def test_an_event_that_cannot_be_read_is_not_skipped(
+    vault: Vault, line: Timeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following = vault.follow()
+    line.save(1)
+    line.fork("@", name="fork")
+    codec = vault._context.objects.codec
+
+    def damaged(data: bytes) -> Any:
+        raise Corrupt("a log entry is damaged")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(codec, "decode", damaged)
+        for _ in range(2):
+            with pytest.raises(Corrupt):
+                following.read()
+    assert numbers(following.read()) == [1, 2]
 
 
 def test_what_happens_to_tasks_is_told_with_the_rest_and_steps_are_not(

@@ -10,7 +10,7 @@ import pytest
 
 import hardsave
 from hardsave import Conflict, Misuse, NotFound, Timeline, Vault, aio
-from hardsave.vault import request_key
+from hardsave.stores import requests
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -230,13 +230,13 @@ def test_undo_passes_by_a_request_that_found_nothing_to_do(vault: Vault, line: T
 
 def _look_away_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[object] = []
-    look = request_key._found
+    look = requests.found
 
     def away(*given: Any) -> Any:
         looks.append(given)
         return None if len(looks) == 1 else look(*given)
 
-    monkeypatch.setattr(request_key, "_found", away)
+    monkeypatch.setattr(requests, "found", away)
 
 
 def test_the_same_request_that_came_through_meanwhile_is_no_conflict(

@@ -1,66 +1,95 @@
-"""`hardsave serve`: the HTTP server over this project's store."""
+"""`hardsave serve`: the HTTP server over this project's store, or over all projects."""
 
 import json
 import logging
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-import hardsave
-from hardsave.cli.command import command
+from hardsave import config
+from hardsave.cli.command import command, not_empty
 from hardsave.cli.session import Session
 from hardsave.config import STORE_VARIABLE
-from hardsave.defaults import SERVER_PORT
+from hardsave.defaults import SERVER_HOST, SERVER_PORT
 from hardsave.errors import Misuse
+from hardsave.server.projects import Catalogue
+from hardsave.server.public import Public, public_of
 from hardsave.server.route import Allowed
-from hardsave.server.tokens import LiveTokens, canonical, token_file
+from hardsave.server.settings import Settings, settled
+from hardsave.server.tokens import LiveTokens, token_file
 
 if TYPE_CHECKING:
     from hardsave.server.running import Ready
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Name(click.types.StringParamType):
+    """Names, in a variable with commas between them."""
+
+    envvar_list_splitter = ","
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(super().convert(value, param, ctx)).strip()
+
+
+def _option(*names: str, **about: Any) -> Callable[[F], F]:
+    """An option, which a variable may say, too; what neither says may stand in the user's file."""
+    variable = names[0].partition("/")[0].removeprefix("--").replace("-", "_").upper()
+    return click.option(
+        *names, envvar=f"HARDSAVE_SERVE_{variable}", show_envvar=True, default=None, **about
+    )
 
 
 @command(
     "serve",
     examples="""
         hardsave serve
+        hardsave serve --all-projects
         hardsave serve --port 0 --json
         hardsave serve --open-loopback --allow-agent coder --allow-workspace .
+        hardsave serve --public-url https://tools.example.com/hardsave
     """,
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=SERVER_PORT,
-    show_default=True,
-    help="0: a free one.",
+@_option("--host", show_default=SERVER_HOST, help="The address to listen on.")
+@_option(
+    "--port", type=click.IntRange(0, 65_535), show_default=str(SERVER_PORT), help="0: a free one."
 )
-@click.option(
-    "--open-loopback", is_flag=True, help="/checkpoints and /webhook need no token on this machine."
+@_option(
+    "--public-url",
+    metavar="URL",
+    help="How browsers reach it, through a proxy: its scheme, name and prefix.",
 )
-@click.option(
-    "--allow-agent", "agents", multiple=True, metavar="NAME", help="POST /webhook may name it."
+@_option("--all-projects/--no-all-projects", help="Serve all of yours, not this one alone.")
+@_option(
+    "--open-loopback/--no-open-loopback",
+    help="/checkpoints and /webhook need no token on this machine.",
 )
-@click.option(
+@_option(
+    "--allow-agent",
+    "agents",
+    type=_Name(),
+    multiple=True,
+    callback=not_empty,
+    metavar="NAME",
+    help="POST /webhook may name it.",
+)
+@_option(
     "--allow-workspace",
     "workspaces",
     multiple=True,
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(exists=True, file_okay=False),
     help="POST /webhook may name it.",
 )
-def serve(
-    session: Session,
-    host: str,
-    port: int,
-    open_loopback: bool,
-    agents: tuple[str, ...],
-    workspaces: tuple[Path, ...],
-) -> None:
-    """Serve this project's jobs over HTTP, for programs and for a browser.
+def serve(session: Session, **given: Any) -> None:
+    """Serve this project's jobs over HTTP, for programs and for a browser; or those of all
+    projects.
 
     On this machine alone, unless --host names another address: that needs tokens, which
     'hardsave token add' makes. Ctrl-C stops it.
@@ -73,27 +102,50 @@ def serve(
             "pip install 'hardsave[server]'"
         ) from error
 
-    session.may_create_store = not (session.settings.store or os.environ.get(STORE_VARIABLE))
-    url = session.url
-    allowed = Allowed(agents, tuple(each.resolve() for each in workspaces))
-    serving = running.Serving(host, port, open_loopback, allowed)
-    tokens = LiveTokens(token_file(), canonical(url))
-    running.check(serving, tokens)  # before a store is made
-    _ = session.vault  # which is there from now on
+    settings = _settings(session, given)
+    catalogue = _catalogue(session, settings)
+    public = Public() if settings.public_url is None else public_of(settings.public_url)
+    allowed = Allowed(settings.agents, tuple(map(_directory, settings.workspaces)))
+    serving = running.Serving(settings.host, settings.port, settings.open_loopback, allowed, public)
+    tokens = LiveTokens(token_file())
+    running.check(serving, tokens, catalogue)  # before a store is made
+    if not settings.all_projects:
+        session.may_create_store = not (session.settings.store or os.environ.get(STORE_VARIABLE))
+        _ = session.vault  # which is there from now on
+    what = "all projects of this user" if settings.all_projects else session.url
     _log_to_stderr()
-    running.serve(
-        serving,
-        tokens,
-        lambda: hardsave.open(url),
-        lambda ready: _tell(session, ready),
-    )
+    running.serve(serving, tokens, catalogue, lambda ready: _tell(session, what, ready))
 
 
-def _tell(session: Session, ready: "Ready") -> None:
+def _settings(session: Session, given: Mapping[str, Any]) -> Settings:
+    """A store that was typed is the one to serve, even if all projects usually are."""
+    found = settled(given, config.serving(os.environ))
+    if session.settings.store is None:
+        return found
+    source = click.get_current_context().get_parameter_source("all_projects")
+    if found.all_projects and source is ParameterSource.COMMANDLINE:
+        raise Misuse("--all-projects is for every store, and --store names one; leave one out")
+    return found._replace(all_projects=False)
+
+
+def _catalogue(session: Session, settings: Settings) -> Catalogue:
+    if settings.all_projects:
+        return Catalogue.all(os.environ, Path.cwd())
+    return Catalogue.one(session.url, Path.cwd())
+
+
+def _directory(named: str) -> Path:
+    if not os.path.isdir(named):
+        raise Misuse(f"{named!r}, which jobs may name as their workspace, is no directory")
+    return Path(named).resolve()
+
+
+def _tell(session: Session, what: str, ready: "Ready") -> None:
     if session.out.as_json:
         print(json.dumps(ready._asdict()), flush=True)
         return
-    session.out.say(f"serving {session.url}", f"at {ready.url}; Ctrl-C stops it")
+    outside = f", for browsers {ready.public_url}" if ready.public_url else ""
+    session.out.say(f"serving {what}", f"at {ready.url}{outside}; Ctrl-C stops it")
     session.out.say("this link lets one browser in, once, within ten minutes:")
     print(ready.link, flush=True)
 

@@ -1,4 +1,4 @@
-"""`hardsave token …`: which programs may call the server of this store."""
+"""`hardsave token …`: which programs may call the server of this store, or of all projects."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +8,9 @@ from hardsave import wording
 from hardsave.cli.command import command, not_empty
 from hardsave.cli.render import times
 from hardsave.cli.session import Session
+from hardsave.errors import Misuse
 from hardsave.server.caller import SCOPES, Scope
-from hardsave.server.tokens import Token, token_file
+from hardsave.server.tokens import EVERY_STORE, Token, token_file
 from hardsave.timeline import names
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def _store(session: Session) -> str:
         hardsave token add ci
         hardsave token add deploy --scope act --expires 30d
         hardsave token add alice --user alice --scope admin
+        hardsave token add ops --all-projects
     """,
 )
 @click.argument("name", callback=not_empty)
@@ -39,14 +41,24 @@ def _store(session: Session) -> str:
 )
 @click.option("--user", callback=not_empty, help="Whose jobs it shows. Else those of no user.")
 @click.option("--expires", metavar="WHEN", help="In so long (30d, 12h), or a date.")
-def add(session: Session, name: str, scope: Scope, user: str | None, expires: str | None) -> None:
-    """Make a token for the server of this store; it is shown once."""
+@click.option("--all-projects", is_flag=True, help="For every store that you serve.")
+def add(
+    session: Session,
+    name: str,
+    scope: Scope,
+    user: str | None,
+    expires: str | None,
+    all_projects: bool,
+) -> None:
+    """Make a token for the server of this store, or of all projects; it is shown once."""
+    if all_projects and session.settings.store:
+        raise Misuse("--all-projects is for every store, and --store names one; leave one out")
     names.check_user(user)
     names.check_user(name)  # a name like any other: one line, not too long
     ends = times.expiry(expires, session.now)
     made, secret = token_file().add(
         name,
-        store=_store(session),
+        store=EVERY_STORE if all_projects else _store(session),
         user=user,
         scope=scope,
         now=session.now,
@@ -64,7 +76,7 @@ def add(session: Session, name: str, scope: Scope, user: str | None, expires: st
     """,
 )
 def list_(session: Session) -> None:
-    """List the tokens for the server of this store; none of them is shown."""
+    """List the tokens that count for this store; none of them is shown."""
     found = token_file().of(_store(session))
     session.out.result(
         lambda: [_data(each, session) for each in found], lambda: _lines(session, found)
@@ -95,6 +107,7 @@ def _data(token: Token, session: Session) -> dict[str, Any]:
         "name": token.name,
         "scope": token.scope,
         "user": token.user,
+        "all_projects": token.is_for_all,
         "created_at": token.created_at.isoformat(),
         "expires_at": None if expires is None else expires.isoformat(),
         "is_expired": token.is_expired(session.now),
@@ -112,6 +125,7 @@ def _lines(session: Session, found: tuple[Token, ...]) -> "list[Text]":
                 Text(wording.shown(each.name), style="name"),
                 Text(each.scope),
                 Text("" if each.user is None else f"user {wording.shown(each.user)}"),
+                Text("all projects" if each.is_for_all else ""),
                 Text(wording.ago(each.created_at, session.now), style="quiet"),
                 Text(times.expires(each.expires_at, session.now), style="quiet"),
             )

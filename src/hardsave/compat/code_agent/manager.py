@@ -26,7 +26,7 @@ from hardsave.compat.code_agent.taking_in import ONCE, take_in
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.page import every
 from hardsave.stores.ledger import Work
-from hardsave.tasks import adding, names, rescue, settings, states
+from hardsave.tasks import acts, adding, names, rescue, settings, states
 from hardsave.tasks.executor import Runner
 from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.task import view
@@ -199,10 +199,11 @@ class CheckpointManager:
     def _is_put_back(self, attempt: hardsave.Attempt) -> bool:
         if attempt.is_over:
             return False
-        now = self._tasks._desk.clock()
+        desk = self._tasks._desk
+        now = desk.clock()
         try:
-            self._tasks._change(
-                attempt.id, "interrupted", lambda task: (states.interrupted(task, now), [])
+            acts.change(
+                desk, attempt.id, "interrupted", lambda task: (states.interrupted(task, now), [])
             )
         except Conflict as error:  # it was taken away, or cancelled
             _log.warning("%s", error)

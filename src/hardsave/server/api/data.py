@@ -82,13 +82,14 @@ def whole_checkpoint(one: Checkpoint) -> dict[str, Any]:
 def session(one: Session[Checkpoint]) -> dict[str, Any]:
     head = None if one.head is None else checkpoint(one.head)
     newest = head if one.newest == one.head else one.newest and checkpoint(one.newest)
+    summary = None if head is None else head["summary"]
     return {
         "timeline": one.timeline,
         "title": one.title,
         "created_at": one.created_at.isoformat(),
         "updated_at": one.updated_at.isoformat(),
         "status": one.status,
-        "messages": one.messages,
+        "messages": None if summary is None else summary["messages"],  # decoded once
         "cost": one.cost,
         "checkpoints": one.checkpoints,
         "origin": one.origin,
@@ -137,12 +138,7 @@ def version(one: FileVersion[Checkpoint]) -> dict[str, Any]:
 
 def operation(one: Operation) -> dict[str, Any]:
     about = {name: value for name, value in one.about.items() if name != "by"}
-    by = one.about.get("by")
-    return {
-        **json_data.operation(one),
-        "about": json_data.logged(about),
-        "by": by if isinstance(by, str) else None,
-    }
+    return {**json_data.operation(one), "about": json_data.logged(about)}
 
 
 def rewind(done: Rewind, *, dry_run: bool) -> dict[str, Any]:

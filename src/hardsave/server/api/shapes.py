@@ -69,6 +69,7 @@ SUMMARY = shape(
     paths=listed(PATH),
     not_captured=WHOLE,
     lost=TEXT,
+    by=TEXT,
 )
 CHECKPOINT = shape(
     id=ID,
@@ -191,7 +192,9 @@ TASK = shape(
     result=VALUE,
     metadata=VALUE,
 )
-TASK_EVENT = shape(number=WHOLE, kind=TEXT, at=MOMENT, generation=WHOLE, about=VALUE)
+TASK_EVENT = shape(
+    number=WHOLE, kind=TEXT, at=MOMENT, generation=WHOLE, about=VALUE, by=or_null(TEXT)
+)
 JOB = shape(
     id=TEXT,
     lineage=TEXT,

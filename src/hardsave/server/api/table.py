@@ -42,5 +42,6 @@ ROUTES: tuple[Route, ...] = (
         describe,
         "read",
         spec=Spec("This document", {"type": "object"}),
+        needs_project=False,
     ),
 )

@@ -41,14 +41,16 @@ def show_task(call: Call) -> Answer:
 
 def cancel_task(call: Call) -> Answer:
     with noting_repeats() as noted:
-        done = call.vault.tasks.cancel(call.asked["id"])
+        done = call.vault.tasks.cancel(call.asked["id"], key=key_of(call))
     return noted.answered(Answer(body=json_data.task(done)))
 
 
 def retry_task(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
-        done = call.vault.tasks.retry(asked["id"], unknown=asked["unknown"], force=asked["force"])
+        done = call.vault.tasks.retry(
+            asked["id"], unknown=asked["unknown"], force=asked["force"], key=key_of(call)
+        )
     return noted.answered(Answer(body=json_data.task(done)))
 
 
@@ -56,7 +58,7 @@ def answer_task(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
         done = call.vault.tasks.answer(
-            asked["id"], from_json(asked["answer"]), question=asked["question"]
+            asked["id"], from_json(asked["answer"]), question=asked["question"], key=key_of(call)
         )
     return noted.answered(Answer(body=json_data.task(done)))
 
@@ -127,6 +129,7 @@ def resume_job(call: Call) -> Answer:
             max_turns=asked["max_turns"],
             callback=_callback(call),
             keep_files=asked["keep_files"],
+            key=key_of(call),
         )
     return noted.answered(Answer(body=data.job(done)))
 
@@ -141,20 +144,22 @@ def _callback(call: Call) -> str | None:
 def approve_job(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
-        done = call.vault.jobs.approve(asked["id"], question=asked["question"])
+        done = call.vault.jobs.approve(asked["id"], question=asked["question"], key=key_of(call))
     return noted.answered(Answer(body=data.job(done)))
 
 
 def deny_job(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
-        done = call.vault.jobs.deny(asked["id"], asked["reason"] or "", question=asked["question"])
+        done = call.vault.jobs.deny(
+            asked["id"], asked["reason"] or "", question=asked["question"], key=key_of(call)
+        )
     return noted.answered(Answer(body=data.job(done)))
 
 
 def delete_job(call: Call) -> Answer:
     with noting_repeats() as noted:
-        gone = call.vault.jobs.delete(call.asked["id"])
+        gone = call.vault.jobs.delete(call.asked["id"], key=key_of(call))
     return noted.answered(Answer(body={"deleted": data.job(gone)}))
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from hardsave.tuples import NamedTuple
 from hardsave.wording import ago, count, in_our_words, line, passage, shown
 
 CUT = 2_000  # characters of a text that a page shows at first
@@ -37,24 +38,34 @@ def environment() -> Environment:
         "when": when,
         "iso": iso,
     }
-    made.globals["link"] = link
     return made
 
 
-def page(template: str, **about: Any) -> str:
-    return environment().get_template(template).render(**about)
+class Links(NamedTuple):
+    """The addresses of pages, as templates refer to them."""
+
+    prefix: str = ""  # of all paths behind a proxy
+    project: str | None = None  # that they are about, where a server has several
+
+    @property
+    def top(self) -> str:
+        return f"{self.prefix}/"
+
+    def __call__(self, path: str, **query: "str | int | None") -> str:
+        """An address. Ids are never a part of the path: one may be `..`, which browsers resolve."""
+        every = {"project": self.project, **query}
+        given = {name: value for name, value in every.items() if value is not None}
+        return f"{self.prefix}{path}?{urlencode(given)}" if given else f"{self.prefix}{path}"
+
+
+def page(template: str, links: Links, **about: Any) -> str:
+    return environment().get_template(template).render(link=links, **about)
 
 
 @cache
 def asset(name: str) -> bytes:
     """A file that pages refer to."""
     return (files("hardsave.server.page") / "templates" / name).read_bytes()
-
-
-def link(path: str, **query: "str | int | None") -> str:
-    """An address. Ids are never a part of the path: one may be `..`, which browsers resolve."""
-    given = {name: value for name, value in query.items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
 
 
 def is_long(text: str) -> bool:

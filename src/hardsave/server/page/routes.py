@@ -8,6 +8,8 @@ from hardsave import Job
 from hardsave.errors import Misuse, NotFound
 from hardsave.page import Page
 from hardsave.server.page import render, views
+from hardsave.server.page.render import Links
+from hardsave.server.projects import PROJECT, updated_at
 from hardsave.server.route import HTML, Answer, Call, Route
 from hardsave.values import messages
 from hardsave.vault.jobs import state as states
@@ -16,6 +18,17 @@ from hardsave.vault.jobs.state import JobState
 
 _JOBS = 50  # on one page
 _LONGEST_REASON = 2_000
+
+
+def top(call: Call) -> Answer:
+    """The jobs of a project; where there are several, and none was chosen, the projects."""
+    is_list = call.catalogue.is_all and call.project is None
+    return _list_projects(call) if is_list else list_jobs(call)
+
+
+def _list_projects(call: Call) -> Answer:
+    seen = [each for each in call.catalogue.projects() if call.caller.sees(each.id)]
+    return _page(call, "projects.html", projects=views.newest_first(seen, updated_at))
 
 
 def list_jobs(call: Call) -> Answer:
@@ -114,7 +127,8 @@ def _act(call: Call, done: str, act: Callable[[Job], Job]) -> Answer:
     to_list = done == "deleted" or _field(call, "back") == "list"
     if done == "deleted" and after.checkpoint is None:
         done = "cancelled"
-    where = render.link("/", done=done) if to_list else render.link("/jobs", id=after.id, done=done)
+    links = _links(call)
+    where = links("/", done=done) if to_list else links("/jobs", id=after.id, done=done)
     return Answer(303, "", HTML, (("Location", where),))
 
 
@@ -142,10 +156,15 @@ def _number(call: Call, name: str) -> int | None:
     return int(given)
 
 
+def _links(call: Call) -> Links:
+    return Links(call.public.prefix, call.query.get(PROJECT))
+
+
 def _page(call: Call, template: str, *, status: int = 200, **about: Any) -> Answer:
     caller = call.caller
     body = render.page(
         template,
+        _links(call),
         **about,
         now=datetime.now(UTC),
         user=caller.user,
@@ -153,6 +172,7 @@ def _page(call: Call, template: str, *, status: int = 200, **about: Any) -> Answ
         may_act=caller.may("act") and bool(caller.form_token),
         done=views.DONE.get(call.query.get("done", "")),
         views=views,
+        project=call.project if call.catalogue.is_all else None,
     )
     return Answer(status, body, HTML)
 
@@ -166,7 +186,7 @@ def icon(call: Call) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "/old", list_jobs, scope="read", page=True),
+    Route("GET", "/old", top, scope="read", page=True, needs_project=False),
     Route("GET", "/jobs", show_job, scope="read", page=True),
     Route("GET", "/jobs/{id}", show_job, scope="read", page=True),
     Route("GET", "/message", show_message, scope="read", page=True),
@@ -175,6 +195,6 @@ ROUTES = (
     Route("POST", "/resume", resume, scope="act", page=True),
     Route("POST", "/approve", approve, scope="act", page=True),
     Route("POST", "/deny", deny, scope="act", page=True),
-    Route("GET", "/style.css", style, scope=None, page=True),
-    Route("GET", "/icon.svg", icon, scope=None, page=True),
+    Route("GET", "/style.css", style, scope=None, page=True, needs_project=False),
+    Route("GET", "/icon.svg", icon, scope=None, page=True, needs_project=False),
 )

@@ -49,6 +49,6 @@ def asset(call: Call) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "/", show, scope="read", page=True),
-    Route("GET", "/assets/{name}", asset, scope=None, page=True),
+    Route("GET", "/", show, scope="read", page=True, needs_project=False),
+    Route("GET", "/assets/{name}", asset, scope=None, page=True, needs_project=False),
 )

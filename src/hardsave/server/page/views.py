@@ -1,10 +1,12 @@
 """What the pages show, as data for their templates. Pure."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from hardsave import Job, JobHealth
+from hardsave.server.projects import Project
 from hardsave.tuples import NamedTuple
 from hardsave.values import messages, text
 from hardsave.values.messages import Message
@@ -65,6 +67,24 @@ def stamp(job: Job) -> str:
 def text_of(value: Any) -> str:
     """An output as a person reads it."""
     return text.shown(value, indent=2)
+
+
+class Listed(NamedTuple):
+    """A project of a list."""
+
+    project: Project
+    updated_at: datetime | None
+
+
+def newest_first(
+    found: Sequence[Project], updated_at: Callable[[Project], datetime | None]
+) -> list[Listed]:
+    """The project that the server was started in, then those that were written last."""
+    listed = [Listed(each, updated_at(each)) for each in found]
+    listed.sort(key=lambda each: each.project.id)
+    never = datetime.fromtimestamp(0, UTC)
+    listed.sort(key=lambda each: (each.project.is_here, each.updated_at or never), reverse=True)
+    return listed
 
 
 class Numbered(NamedTuple):

@@ -7,87 +7,46 @@ over the same look. Of two who resume the same job one wins, the other gets `Con
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any
 
 from hardsave.defaults import JOB_TURNS
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.logs import log
-from hardsave.page import Page, cursor_of, every
-from hardsave.tasks import offers
-from hardsave.tasks.ledger import Tasks, foresee, newest, recover_by_itself
-from hardsave.tasks.rescue import Foreseen
-from hardsave.tasks.task import Task
-from hardsave.tuples import NamedTuple
+from hardsave.objects.records import LogRecord
+from hardsave.page import Page
+from hardsave.stores import requests
+from hardsave.stores.ledger import Work
+from hardsave.stores.requests import MadeMeanwhile, Request
+from hardsave.tasks import acts, adding
+from hardsave.tasks.desk import Desk
+from hardsave.tasks.ledger import Tasks, desk_of, recover_by_itself
+from hardsave.tasks.states import is_cancelled
+from hardsave.tasks.task import Task, view
+from hardsave.vault import operations
 from hardsave.vault.arguments import check_limit
-from hardsave.vault.checkpoint import Checkpoint, Ref
-from hardsave.vault.jobs import capabilities
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs import state as states
-from hardsave.vault.jobs.capabilities import Capabilities
-from hardsave.vault.jobs.listing import (
-    Listed,
-    Place,
-    has_tasks,
-    lines_of_jobs,
-    may_have_none,
-    task_state,
-)
+from hardsave.vault.jobs.reads import JobReads, order
 from hardsave.vault.jobs.spec import JobId, JobResumption, JobSpec, OnSuccess
-from hardsave.vault.jobs.state import Job, JobHealth, JobState, Saved
-from hardsave.vault.line import Timeline
+from hardsave.vault.jobs.state import Job, JobState, Saved
+from hardsave.vault.line import checkpoint_at, delete_with_tasks
+from hardsave.vault.operations import Entry
 
-_PAGE = 500
 _WORDS = ("prompt", "about")  # for people and models
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-class Holder(Listed, Protocol):
-    """What jobs need of a vault."""
-
-    @property
-    def tasks(self) -> Tasks: ...
-    def timeline(self, name: str) -> Timeline: ...
-    def timelines(self) -> Iterator[Timeline]: ...
-    def get(self, ref: Ref) -> Checkpoint: ...
-
-
-class _Around(NamedTuple):
-    """What a job's standing depends on beside its own two places."""
-
-    workers: Sequence[Capabilities]  # that run now
-    dead: Foreseen  # what becomes of the tasks of workers that have died
-
-
-class Jobs:
+class Jobs(JobReads):
     """The jobs of one vault: `vault.jobs`. What is saved of a job that is not finished is kept for
     `ttl`, counted from the last save; `Jobs(vault, ttl=…)` keeps it for another time."""
 
-    def __init__(
-        self,
-        vault: Holder,
-        *,
-        ttl: timedelta = states.TTL,
-        now: Callable[[], datetime] = utc_now,
-    ) -> None:
-        if ttl <= timedelta(0):
-            raise Misuse(f"ttl is longer than nothing, not {ttl}")
-        self._vault = vault
-        self._ttl = ttl
-        self._now = now
+    @property
+    def _desk(self) -> Desk:
+        return desk_of(self._vault.tasks)
 
-    @staticmethod
-    def owns(task: Task) -> bool:
-        """Whether a task is a worker's, a job or the notice of one: for runners that do other
-        work."""
-        return specs.KEY in task.metadata
-
-    # Adding and looking
+    # Adding
 
     def add(
         self,
@@ -128,15 +87,24 @@ class Jobs:
             on_success=on_success,
             about=dict(about or {}),
         )
-        task, found = self._places(JobId(id))
-        if task is not None or found is not None:
-            return self._known(id, spec, task, found)
+        known = self._known(id, spec)
+        if known is not None:
+            return known
         if self._vault.timeline(id).head is not None:
             raise Conflict(f"timeline {id!r} holds something else; choose another id for the job")
-        self._queue(spec, JobId(id), text or prompt, priority)
-        return self.get(id)
+        try:
+            self._queue(spec, JobId(id), text or prompt, priority)
+        except Conflict:
+            known = self._known(id, spec)  # perhaps the same request was made just now
+            if known is None:
+                raise
+        return known or self.get(id)
 
-    def _known(self, id: str, spec: JobSpec, task: Task | None, found: Saved | None) -> Job:
+    def _known(self, id: str, spec: JobSpec) -> Job | None:
+        """A job that is there already, as it stands; `Conflict` if it was asked something else."""
+        task, found = self._places(JobId(id))
+        if task is None and found is None:
+            return None
         asked = states.queued(task)
         known = asked[0] if asked is not None else found and found.spec
         if known is None:
@@ -145,19 +113,29 @@ class Jobs:
             raise Conflict(f"job {id!r} was asked something else; choose another id")
         return self._judged(task, found)
 
-    def _queue(self, spec: JobSpec, id: JobId, text: str, priority: int) -> Task:
+    def _queue(
+        self, spec: JobSpec, id: JobId, text: str, priority: int, request: Request | None = None
+    ) -> Task:
         self._check_kept(spec, id)
-        task = self._vault.tasks.add(
-            str(id),
-            text,
+        record = adding.new(
+            self._desk,
+            id=str(id),
+            text=text,
             key=f"{specs.KEY}:{id}",
             max_attempts=1 + spec.retries,
             priority=priority,
+            not_before=None,
+            after=(),
             metadata={specs.KEY: specs.to_plain(spec, id)},
         )
-        if not task.is_new or task.id != str(id):
-            raise Conflict(f"another process has just queued job {str(id)!r}; look at it again")
-        return task
+        try:
+            return view(acts.add(self._desk, record, request), self._desk.codec, is_new=True)
+        except MadeMeanwhile:
+            raise
+        except Conflict as error:
+            raise Conflict(
+                f"another process has just queued job {str(id)!r}; look at it again"
+            ) from error
 
     def _check_kept(self, spec: JobSpec, id: JobId) -> None:
         """Without a secret a prompt is still one; an address, a path or a name leads nowhere."""
@@ -170,71 +148,7 @@ class Jobs:
                 f"{kept[lost[0]]!r}; give one without it"
             )
 
-    def get(self, id: str) -> Job:
-        """A job by any of the ids that it has had, as it stands now. If its worker has died, as it
-        stands once that is written down; a look writes nothing."""
-        return self._judged(*self._look(id))
-
-    def _look(self, id: str) -> tuple[Task | None, Saved | None]:
-        """Both places of a job, at least one of which knows it, under this id or a later one."""
-        task, found = self._places(specs.parse(id))
-        if specs.parse(id).number > states.latest_number(task, found):
-            raise NotFound(f"there is no job {id!r}; see jobs.find()")
-        return task, found
-
-    def find(
-        self, *, state: JobState | None = None, limit: int = 50, after: str | None = None
-    ) -> Page[Job]:
-        """A page of jobs, the newest first: by when each was queued last, and after these the ones
-        of which no task is left. `after` is the `next` of the page before. Reads what the page
-        shows, and writes nothing."""
-        check_limit(limit)
-        if state is not None and state not in states.STATES:
-            raise Misuse(f"a state is one of {', '.join(states.STATES)}, not {state!r}")
-        listing = f"jobs {self._vault.user!r} {state}"
-        found: list[tuple[str, Job]] = []
-        for place, job in self._newest(state, Place(after, listing)):
-            if state not in (None, job.state):
-                continue
-            if len(found) == limit:
-                return Page([one for _, one in found], cursor_of(listing, found[-1][0]))
-            found.append((place, job))
-        return Page([one for _, one in found], None)
-
-    def _newest(self, state: JobState | None, after: Place) -> Iterator[tuple[str, Job]]:
-        """Jobs with their places, those after a place."""
-        around = self._around()
-        if after.task is not None and has_tasks(state):
-            of_tasks = task_state(state, may_have_died=bool(around.dead.become))
-            for place, task in newest(self._vault.tasks, of_tasks, after.task):
-                asked = states.queued(task)
-                latest, found = (None, None) if asked is None else self._places(asked[1])
-                if latest is not None and latest.id == task.id:
-                    yield f"t{place}", self._judged(latest, found, around)
-        if may_have_none(state):
-            for cursor, name in lines_of_jobs(self._vault, after.session):
-                latest, found = self._places(JobId(name))
-                if latest is None and found is not None:
-                    yield f"s{cursor}", self._judged(None, found, around)
-
-    def every(self) -> list[Job]:
-        """All jobs, those that moved last first."""
-        around = self._around()
-        jobs = [self._judged(*self._places(JobId(name)), around) for name in self._lineages()]
-        return sorted(jobs, key=_order, reverse=True)
-
-    def health(self) -> JobHealth:
-        """How many are in which state, which are stale, and which are about to run out of turns."""
-        return states.health(self.every(), self._now())
-
     # Going on
-
-    def can_resume(self, id: str) -> bool:
-        """Whether `resume` would take it up; False also if there is no such job."""
-        try:
-            return self.get(id).can_resume
-        except NotFound:
-            return False
 
     def resume(
         self,
@@ -244,6 +158,7 @@ class Jobs:
         max_turns: int | None = None,
         callback: str | None = None,
         keep_files: bool = False,
+        key: str | None = None,
     ) -> Job:
         """Queue a job again that has failed, was killed, or has used its turns: it goes on where it
         was, under the next id of its lineage.
@@ -253,7 +168,26 @@ class Jobs:
         takes conversation and files back to an earlier checkpoint first. A job that has used all
         its turns gets as many again, unless `max_turns` says otherwise. What comes back is what it
         goes on from, also if a worker has taken it up meanwhile.
+
+        A `key` names a request that may be made twice: the second time nothing is queued, and the
+        job that was comes back as it stands, also if it has ended or was resumed again.
         """
+        asked = (id, from_ref, max_turns, callback, keep_files)
+        request = requests.request(self._desk, key, "resume job", *asked)
+        job, _ = requests.once(
+            self._desk, request, lambda: self._resumed(request, *asked), self._resumed_before
+        )
+        return job
+
+    def _resumed(
+        self,
+        request: Request,
+        id: str,
+        from_ref: str | None,
+        max_turns: int | None,
+        callback: str | None,
+        keep_files: bool,  # as `resume` was given it
+    ) -> Job:
         self._recover()
         task, found = self._look(id)
         job = self._judged(task, found)
@@ -270,14 +204,29 @@ class Jobs:
             restore_from=None if target is None else target.checkpoint,
             keep_files=keep_files,
         )
-        queued = self._queue(spec, specs.parse(job.id).next, job.text, 0)
+        queued = self._queue(spec, specs.parse(job.id).next, job.text, 0, request)
         if self._saved(job.lineage) is None:
             self._cancel_queued(queued)
-            raise NotFound(f"job {job.id!r} cannot be resumed: it was deleted meanwhile")
+            raise _deleted_meanwhile(job.id)
         log(__name__).info(
             "job %r is resumed as %r, from turn %d of %d", job.id, queued.id, used, spec.max_turns
         )
         return self._judged(queued, found if target is None else target)
+
+    def _resumed_before(self, made: LogRecord) -> Job:
+        """The job that was queued under the same key, as it stands. If the process that did it was
+        killed before it could see that the job was deleted meanwhile, that is seen to now."""
+        id = specs.parse(requests.told(made)["task"])
+        is_deleted = self._saved(id.lineage) is None
+        if is_deleted:
+            acts.cancel_unbegun(self._desk, str(id), made.number)
+        own, latest = self._task(id), self.get(str(id))
+        if own and is_deleted and own.attempts == 0 and is_cancelled(own.state, own.error):
+            raise _deleted_meanwhile(str(id))
+        if own is None or own.id == latest.id:
+            return latest
+        went_on = f"it was resumed as {latest.id!r}"
+        return self._judged(own, None).replace(why_not=went_on)
 
     def _target(self, job: Job, ref: str) -> Saved:
         """A checkpoint of a job to go on from."""
@@ -286,41 +235,85 @@ class Jobs:
             raise Misuse(f"{ref!r} is no checkpoint of job {job.lineage!r}; choose one of its own")
         return found
 
-    def approve(self, id: str, *, question: str | None = None) -> Job:
+    def approve(self, id: str, *, question: str | None = None, key: str | None = None) -> Job:
         """Let the call be made that a job has asked about. `question` is what was read: `Conflict`
-        if the job asks something else by now."""
-        return self._answered(id, True, question)
+        if the job asks something else by now. For the `key` see `resume`: it answers one question,
+        and none that the job asks later."""
+        request = requests.request(self._desk, key, "approve job", id, question)
+        return self._answered(id, True, question, request)
 
-    def deny(self, id: str, reason: str = "", *, question: str | None = None) -> Job:
+    def deny(
+        self,
+        id: str,
+        reason: str = "",
+        *,
+        question: str | None = None,
+        key: str | None = None,
+    ) -> Job:
         """Let it not be made; the agent is told the reason, and goes on."""
-        return self._answered(id, reason or False, question)
+        request = requests.request(self._desk, key, "deny job", id, reason, question)
+        return self._answered(id, reason or False, question, request)
 
-    def _answered(self, id: str, answer: Any, question: str | None) -> Job:
-        job = self.get(id)
-        if job.question is None:
-            raise Conflict(f"job {job.id!r} ({job.state}) has asked nothing")
-        self._vault.tasks.answer(job.id, answer, question=question or job.question)
-        return self.get(job.lineage)
+    def _answered(self, id: str, answer: Any, question: str | None, request: Request) -> Job:
+        def act() -> Job:
+            job = self.get(id)
+            if job.question is None:
+                raise Conflict(f"job {job.id!r} ({job.state}) has asked nothing")
+            acts.answer(self._desk, job.id, answer, question or job.question, request)
+            return self.get(job.lineage)
+
+        job, _ = requests.once(self._desk, request, act, lambda _: self.get(id))
+        return job
 
     # Letting go
 
-    def delete(self, id: str) -> Job:
+    def delete(self, id: str, *, key: str | None = None) -> Job:
         """Take a job out of the queue, and let what was saved of it go, so that it cannot be
-        resumed; as it was. `undo` of the vault brings back what was saved."""
+        resumed; as it was. `undo` of the vault brings back what was saved. For the `key` see
+        `resume`: it deletes nothing that comes later under the same id."""
+        request = requests.request(self._desk, key, "delete job", id)
+        job, _ = requests.once(
+            self._desk, request, lambda: self._deleted(id, request), self._deleted_before
+        )
+        return job
+
+    def _deleted(self, id: str, request: Request) -> Job:
         self._recover()
         job = self.get(id)
         if job.state == "active":
-            raise Conflict(f"job {job.id!r} is being worked on; cancel its task first")
-        if not job.can_delete:
+            raise _at_work(job.id)
+        if job.can_delete and self._saved(job.lineage) is not None:
+            self._let_go(job, request)
+        elif not job.is_over:
+            acts.cancel(self._desk, job.id, request)
+        else:
             raise NotFound(f"nothing is saved of job {job.id!r}")
-        if not job.is_over:
-            self._vault.tasks.cancel(job.id)
-        if job.checkpoint is not None:
-            self._let_go(job)
         # Of a delete and a resume at once, each writes before it looks: one of them sees the other,
         # and no job begins anew that was to go on.
         self._cancel_queued(self._task(specs.parse(job.id).next))
         return job
+
+    def _deleted_before(self, made: LogRecord) -> Job:
+        """A job that was deleted under the same key, as far as it can be told. If the process that
+        did it was killed before it could see that the job was resumed meanwhile, that is seen to
+        now. What was queued, begun or put back to work since stays."""
+        entry = operations.read(made)
+        id = specs.parse(entry.effects.about["task"])
+        if self._saved(id.lineage) is None:
+            acts.cancel_unbegun(self._desk, str(id.next), made.number)
+        task, found = self._task(id), self._was_saved(entry)
+        if task is None and found is None:
+            raise NotFound(f"job {str(id)!r} was deleted, and nothing is left of it")
+        return self._judged(task, found)
+
+    def _was_saved(self, deleted: Entry) -> Saved | None:
+        """What was saved of a job when it was deleted, if that is there still."""
+        for move in deleted.effects.moves:
+            if move.expect is not None and move.expect.head is not None:
+                line = self._vault.timeline(move.become.name)
+                with contextlib.suppress(NotFound):  # it is dropped just now
+                    return states.saved(checkpoint_at(line, move.expect.head))
+        return None
 
     def _cancel_queued(self, resumed: Task | None) -> None:
         if resumed is not None and resumed.state == "pending":
@@ -329,86 +322,46 @@ class Jobs:
 
     def clean(self) -> list[str]:
         """Delete what was saved of jobs whose time has passed; their ids."""
-        late = [job for job in self.every() if self._is_late(job)]
-        for job in late:
-            self._let_go(job)
-        return [job.id for job in late]
+        gone: list[str] = []
+        for job in filter(self._is_late, self.every()):
+            with contextlib.suppress(Conflict):  # it was put back to work meanwhile
+                self._let_go(job, Request(self._desk.new_id()))
+                gone.append(job.id)
+        return gone
 
-    def _let_go(self, job: Job) -> None:
-        self._vault.timeline(job.lineage).delete()
-        cancel_purge(self._vault.tasks, job.id)
+    def _let_go(self, job: Job, request: Request) -> None:
+        """What was saved of a job goes, and in the same commit its task, if that waits, and the
+        purge that would have followed on its success."""
+
+        def work() -> Work:
+            task = self._task(specs.parse(job.id))
+            if task is not None and task.state == "in_progress":
+                raise _at_work(job.id)
+            if task is not None and task.state == "pending" and job.is_over:
+                raise Conflict(f"job {job.id!r} was put back to work meanwhile; look at it again")
+            return acts.cancelling(self._desk, (job.id, specs.purge_id(job.id)))
+
+        line = self._vault.timeline(job.lineage)
+        done = delete_with_tasks(line, request, {"task": job.id}, work)
+        self._desk.told(done.entries, done)
 
     def _is_late(self, job: Job) -> bool:
         is_left = job.is_over and job.state != "succeeded"
         return is_left and job.checkpoint is None and job.expires_at is not None
-
-    # Reading
-
-    def _judged(self, task: Task | None, found: Saved | None, around: _Around | None = None) -> Job:
-        if around is None and task is not None and task.state in ("pending", "in_progress"):
-            around = self._around()
-        if around is None:
-            return states.judged(task, found, self._now(), self._ttl)
-        if task is not None and task.state == "in_progress":
-            task = around.dead.become.get(task.id, task)
-        is_held = task is not None and task.id in around.dead.held
-        workers = around.workers
-        return states.judged(task, found, self._now(), self._ttl, workers, is_held=is_held)
-
-    def _around(self) -> _Around:
-        dead = foresee(self._vault.tasks)
-        offered = offers.offered(self._vault.tasks, without=dead.owners)
-        return _Around(capabilities.offered_by_workers(offered), dead)
-
-    def _places(self, id: JobId) -> tuple[Task | None, Saved | None]:
-        """The latest task of a lineage, and its newest checkpoint."""
-        found = self._saved(id.lineage)
-        at = JobId(id.lineage) if found is None else found.id
-        task = self._task(at)
-        while (following := self._task(at.next)) is not None:
-            task, at = following, at.next
-        return task, self._taken_back(task, found)
-
-    def _taken_back(self, task: Task | None, found: Saved | None) -> Saved | None:
-        """What a resumption goes on from: until it has begun, what it was asked to go back to."""
-        asked = states.queued(task)
-        if asked is None or asked[0].restore_from is None:
-            return found
-        if found is not None and found.id == asked[1]:
-            return found
-        try:
-            return states.saved(self._vault.get(asked[0].restore_from))
-        except NotFound:
-            return found  # dropped since; its worker will say so
-
-    def _saved(self, lineage: str) -> Saved | None:
-        """What the timeline of a job says. A fork, or one that was taken to a checkpoint of
-        another job, tells of that one, and is no job."""
-        found = states.saved(self._vault.timeline(lineage).head)
-        return found if found is not None and found.spec.lineage == lineage else None
-
-    def _task(self, id: JobId) -> Task | None:
-        try:
-            return self._vault.tasks.get(str(id))
-        except NotFound:
-            return None
-
-    def _lineages(self) -> Iterator[str]:
-        """Every job that one of the two places knows, once."""
-        known: set[str] = set()
-        for task in every(lambda after: self._vault.tasks.find(limit=_PAGE, after=after)):
-            if (asked := states.queued(task)) is not None:
-                known.add(asked[1].lineage)
-        for line in self._vault.timelines():
-            if line.name not in known and self._saved(line.name) is not None:
-                known.add(line.name)
-        yield from sorted(known)
 
     def _recover(self) -> None:
         """Write down which workers have died, before something is written that depends on it. On
         another machine than theirs this cannot be told."""
         with contextlib.suppress(Unavailable):
             recover_by_itself(self._vault.tasks)
+
+
+def _at_work(id: str) -> Conflict:
+    return Conflict(f"job {id!r} is being worked on; cancel its task first")
+
+
+def _deleted_meanwhile(id: str) -> NotFound:
+    return NotFound(f"job {id!r} cannot be resumed: it was deleted meanwhile")
 
 
 def cancel_purge(tasks: Tasks, id: str) -> None:
@@ -429,10 +382,6 @@ def page_of(jobs: list[Job], *, state: JobState | None, limit: int, after: str |
     return Page(chosen[:limit], _cursor(chosen[limit - 1]) if len(chosen) > limit else None)
 
 
-def _order(job: Job) -> tuple[bool, datetime | None, str]:
-    return (job.updated_at is None, job.updated_at, job.id)
-
-
 def _cursor(last: Job) -> str:
     when = "" if last.updated_at is None else last.updated_at.isoformat()
     return f"{when} {last.id}"
@@ -448,4 +397,4 @@ def _behind(jobs: list[Job], cursor: Any) -> list[Job]:
         is_one = False
     if not is_one or (at is not None and at.tzinfo is None):
         raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}")
-    return [job for job in jobs if _order(job) < (not when, at, id)]
+    return [job for job in jobs if order(job) < (not when, at, id)]

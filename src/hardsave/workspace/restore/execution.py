@@ -22,6 +22,7 @@ from hardsave.errors import (
     HardsaveError,
     Misuse,
     NotFound,
+    Stopped,
     Unavailable,
 )
 from hardsave.logs import log
@@ -239,8 +240,8 @@ def _failed_early(
         _take_back_preparations(steps, written, path)
     except (OSError, Unavailable) as failure:
         return type(error)(f"{error}; then: {failure}; see to the disk, then recover")
-    if isinstance(error, DeadlineExceeded):
-        return DeadlineExceeded(f"{error}; no file was changed")
+    if isinstance(error, DeadlineExceeded | Stopped):
+        return type(error)(f"{error}; no file was changed")
     return type(error)(f"{error}; no file was changed. See to the disk, then repeat")
 
 

@@ -47,9 +47,10 @@ _COLUMNS = (
     "{0}.hidden"
 )
 # Sorted without an index: one by time would cost every save a page. What is asked of a timeline's
-# own row is asked first, and if that is all, only the rows of one page are joined.
+# own row is asked first, and if that is all, only the rows of one page are joined. Ids are sorted
+# and not rows: to carry titles along takes five times as long.
 _LINES = """
-    SELECT * FROM timelines AS t
+    SELECT t.id FROM timelines AS t
     WHERE t.user = ?1 AND (?2 OR NOT t.deleted)
       AND (?3 = '' OR substr(t.name, 1, length(?3)) = ?3)
       AND (?4 = '' OR instr(lower(t.name), lower(?4)) OR instr(lower(t.title), lower(?4)))
@@ -59,7 +60,7 @@ _IN_ORDER = "ORDER BY t.updated_at DESC, t.name LIMIT ?7"
 _JOINED = f"""
     SELECT t.name, t.head, t.last_seq, t.created_at, t.origin, t.deleted, t.title,
            t.updated_at, t.saved, {_COLUMNS.format("n")}, {_COLUMNS.format("h")}
-    FROM ({{}}) AS t
+    FROM ({{}}) AS line CROSS JOIN timelines AS t ON t.id = line.id
     LEFT JOIN checkpoints AS n ON n.number = (
         SELECT number FROM checkpoints WHERE timeline = t.id AND hidden <= 0
         ORDER BY seq DESC LIMIT 1)

@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from hardsave.defaults import BUSY_SECONDS, SPARE_BYTES
-from hardsave.errors import Corrupt, DeadlineExceeded, Unavailable
+from hardsave.errors import Corrupt, DeadlineExceeded, Stopped, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord, filled
@@ -338,7 +338,7 @@ class Writer:
 def _acquire(lock: FileLock) -> None:
     try:
         lock.acquire(BUSY_SECONDS)
-    except DeadlineExceeded:  # this caller's own: the others of its group go on without it
+    except (DeadlineExceeded, Stopped):  # this caller's own: its group goes on without it
         raise
     except Unavailable as error:
         raise rewrite_lock.NotBegun(str(error)) from error
