@@ -1,4 +1,4 @@
-"""The page at `/`, and what it loads: files of the package, each with a hash of its content as ETag.
+"""The page at `/`, and what it loads: files of the package, each with a hash of it as ETag.
 
 All that a browser shows is made by the scripts in `assets`, from `/api/v1`. What they load tells
 nothing of any store, so it is open to every caller.
@@ -34,7 +34,7 @@ def assets() -> dict[str, tuple[str, bytes, str]]:
 
 def show(call: Call) -> Answer:
     page = (files("hardsave.server.page") / "assets" / "index.html").read_text("utf-8")
-    return Answer(200, page.replace("BASE", escape("/")), HTML)
+    return Answer(200, page.replace("BASE", escape(f"{call.public.prefix}/")), HTML)
 
 
 def asset(call: Call) -> Answer:
