@@ -114,20 +114,20 @@ def node(one: GraphNode[Checkpoint]) -> dict[str, Any]:
 
 
 CUT = 4_000
-"""Characters of each text of a message that a list shows."""
+"""Characters of each text of a message that a list shows, if it is not asked for more."""
 
 
-def message(number: int, one: Message, *, full: bool) -> dict[str, Any]:
-    """A message of any agent, and its number in the conversation, from 0."""
+def message(number: int, one: Message, *, most: int | None) -> dict[str, Any]:
+    """A message of any agent, and its number in the conversation, from 0; `most` is where its texts
+    are cut, None: nowhere."""
     texts = [one.text, *one.results, *(call.arguments for call in one.calls)]
-    cut: Callable[[str], str] = (lambda text: text) if full else (lambda text: text[:CUT])
     return {
         "number": number,
         "role": one.role,
-        "text": cut(one.text),
-        "calls": [{"tool": each.tool, "arguments": cut(each.arguments)} for each in one.calls],
-        "results": [cut(each) for each in one.results],
-        "is_cut": not full and any(len(text) > CUT for text in texts),
+        "text": one.text[:most],
+        "calls": [{"tool": each.tool, "arguments": each.arguments[:most]} for each in one.calls],
+        "results": [each[:most] for each in one.results],
+        "is_cut": most is not None and any(len(text) > most for text in texts),
     }
 
 

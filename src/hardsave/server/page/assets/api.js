@@ -47,6 +47,28 @@ export async function read(path, query, { signal, range } = {}) {
   return (await sent(address(path, query), { signal, headers })).arrayBuffer();
 }
 
+/** A part of a file, and how many bytes the whole of it has. */
+export async function readPart(query, [first, end], { signal } = {}) {
+  const headers = { Range: `bytes=${first}-${end - 1}` };
+  const answer = await sent(address("file", query), { signal, headers });
+  const total = Number(answer.headers.get("Content-Range")?.split("/")[1]);
+  return { bytes: new Uint8Array(await answer.arrayBuffer()), total };
+}
+
+/** The beginning of an answer that may be of any length, as text. */
+export async function readSome(path, query, most, { signal } = {}) {
+  const reader = (await sent(address(path, query), { signal })).body.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  while (text.length <= most) {
+    const { done, value } = await reader.read();
+    if (done) return { text, isCut: false };
+    text += decoder.decode(value, { stream: true });
+  }
+  await reader.cancel();
+  return { text: text.slice(0, most), isCut: true };
+}
+
 /** Does something, once: a request that is repeated because no answer came has the same key. */
 export async function act(path, body = {}, { method = "POST", query = {}, match } = {}) {
   const headers = { "X-Hardsave-Form": me.form_token ?? "", "Idempotency-Key": crypto.randomUUID?.() ?? random() };

@@ -72,38 +72,67 @@ export class VirtualList extends HTMLElement {
     this.space.setAttribute("role", "presentation");
     this.draw = framed(() => this.drawNow());
     this.measure = new ResizeObserver((entries) => this.measured(entries));
-    this.held = null; // the row that is to stay where it is: { row, offset }
+    this.held = null; // what stays where it is, until a person scrolls: { row, offset } or { end }
     this.letGo = () => {
       this.held = null;
+    };
+    this.resized = framed(() => {
+      this.settle();
+      this.drawNow();
+    });
+    this.scrolled = () => {
+      if (this.held && Math.abs(this.scrollTop - this.put) > 2) this.held = null; // by the browser
+      this.draw();
     };
   }
 
   connectedCallback() {
     if (!this.space.isConnected) this.append(this.space);
     if (!this.hasAttribute("tabindex")) this.tabIndex = 0;
-    this.addEventListener("scroll", this.draw, { passive: true });
+    this.addEventListener("scroll", this.scrolled, { passive: true });
     for (const kind of BY_HAND) this.addEventListener(kind, this.letGo, { passive: true });
-    this.size = new ResizeObserver(this.draw);
+    this.size = new ResizeObserver(this.resized);
     this.size.observe(this);
     this.draw();
   }
 
   disconnectedCallback() {
-    this.removeEventListener("scroll", this.draw);
+    this.removeEventListener("scroll", this.scrolled);
     for (const kind of BY_HAND) this.removeEventListener(kind, this.letGo);
     this.size?.disconnect();
   }
 
-  /** Shows these rows. `keep` is a row that stays where it is on the screen, if it is there. */
-  show({ length, row, key = (number) => number, guess = 40, fresh = false }) {
+  /** Shows these rows; `fresh` if none of the heights that were measured hold any more, `above` if
+   * so many rows were put before those that are known: these stay where a person sees them. */
+  show({ length, row, key = (number) => number, guess = 40, fresh = false, above = 0 }) {
     this.source = { length, row, key };
+    if (above && !fresh) this.push(above);
     if (fresh || guess !== this.heights.guess) {
       this.heights = new Heights(length, guess);
       this.clear();
     } else if (length !== this.heights.length) {
       this.heights.resize(length);
     }
+    this.space.style.height = `${this.heights.total}px`;
+    this.settle();
     this.drawNow();
+  }
+
+  push(above) {
+    const { heights, guess } = this.heights;
+    this.heights.heights = Float64Array.from([...new Array(above).fill(guess), ...heights]);
+    this.heights.resize(heights.length + above);
+    const rows = [...this.rows];
+    this.rows.clear();
+    for (const [number, known] of rows) {
+      known.element.dataset.row = number + above;
+      this.rows.set(number + above, known);
+    }
+    if (this.held && !this.held.end) this.held.row += above;
+    else if (!this.held && this.scrollTop > 0) {
+      this.space.style.height = `${this.heights.total}px`;
+      this.scrollTop += above * guess;
+    }
   }
 
   clear() {
@@ -126,13 +155,33 @@ export class VirtualList extends HTMLElement {
     this.drawNow();
   }
 
-  /** Scrolls so that a row begins at the top, and stays there while rows above it are measured. */
+  /** Scrolls so that a row begins at the top, or so far below it, and keeps it there while others
+   * are measured. */
   jump(row, offset = 0) {
     if (!this.source?.length) return;
-    const at = Math.max(0, Math.min(row, this.source.length - 1));
-    this.held = { row: at, offset };
-    this.scrollTop = this.heights.top(at) - offset;
+    this.held = { row: Math.max(0, Math.min(row, this.source.length - 1)), offset };
+    this.settle();
     this.drawNow();
+  }
+
+  /** Scrolls to the end, and stays there while rows are measured and added. */
+  end() {
+    this.held = { end: true };
+    this.settle();
+    this.drawNow();
+  }
+
+  get isAtEnd() {
+    return this.held?.end || this.scrollTop + this.clientHeight >= this.heights.total - 4;
+  }
+
+  /** Puts what is held where it belongs. */
+  settle() {
+    if (!this.held || !this.isConnected) return;
+    const { row, offset, end } = this.held;
+    const wanted = end ? this.heights.total - this.clientHeight : this.heights.top(row) - offset;
+    if (Math.abs(wanted - this.scrollTop) > 0.5) this.scrollTop = wanted;
+    this.put = this.scrollTop;
   }
 
   /** Scrolls as little as is needed for a row to be seen. */
@@ -162,7 +211,14 @@ export class VirtualList extends HTMLElement {
         this.forget(element);
         this.rows.delete(number);
       }
-    for (let number = from; number <= to; number += 1) this.place(number, row, key);
+    let next = this.space.firstElementChild; // in the order of rows, for those who hear or tab them
+    for (let number = from; number <= to; number += 1) {
+      const after = next?.nextElementSibling ?? null;
+      const element = this.place(number, row, key);
+      if (next && !next.isConnected) next = after; // it was made anew
+      if (element === next) next = next.nextElementSibling;
+      else this.space.insertBefore(element, next);
+    }
     this.dispatchEvent(new CustomEvent("drawn", { detail: { from, to } }));
   }
 
@@ -178,28 +234,26 @@ export class VirtualList extends HTMLElement {
       known.element.dataset.row = number;
       known.element.classList.add("row");
       this.rows.set(number, known);
-      this.space.append(known.element);
       this.measure.observe(known.element);
     }
     known.element.style.transform = `translateY(${this.heights.top(number)}px)`;
+    return known.element;
   }
 
   measured(entries) {
-    const anchor = this.held ?? { row: this.first, offset: this.heights.top(this.first) - this.scrollTop };
-    const offset = this.held ? this.held.offset : anchor.offset;
+    const { first } = this;
+    const offset = this.heights.top(first) - this.scrollTop; // of the row that is seen first
     let changed = false;
     for (const { target, borderBoxSize } of entries) {
       if (!target.isConnected) continue;
       const height = borderBoxSize[0].blockSize;
       if (height && this.heights.set(Number(target.dataset.row), height)) changed = true;
     }
-    if (!changed) {
-      this.held = null;
-      return;
-    }
+    if (!changed) return;
     this.space.style.height = `${this.heights.total}px`;
-    const wanted = this.heights.top(anchor.row) - (this.held ? offset : -offset);
-    if (Math.abs(wanted - this.scrollTop) > 0.5) this.scrollTop = wanted;
+    const wanted = this.heights.top(first) - offset;
+    if (this.held) this.settle();
+    else if (Math.abs(wanted - this.scrollTop) > 0.5) this.scrollTop = wanted;
     this.drawNow();
   }
 }
