@@ -11,7 +11,7 @@ from hardsave.server import job_request
 from hardsave.server.api import data
 from hardsave.server.api.conditions import key_of, noting_repeats
 from hardsave.server.api.shapes import TASK, also, listed, named, page_of, shape
-from hardsave.server.fields import PAGED, Field, choice, flag, number, text, value
+from hardsave.server.fields import PAGED, Field, choice, flag, mapping, number, text, value
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.tasks import step_list
 from hardsave.values.spelling import from_json
@@ -146,7 +146,12 @@ def _callback(call: Call) -> str | None:
 def approve_job(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
-        done = call.vault.jobs.approve(asked["id"], question=asked["question"], key=key_of(call))
+        done = call.vault.jobs.approve(
+            asked["id"],
+            arguments=None if asked["arguments"] is None else from_json(asked["arguments"]),
+            question=asked["question"],
+            key=key_of(call),
+        )
     return noted.answered(Answer(body=data.job(done)))
 
 
@@ -249,7 +254,15 @@ ROUTES = (
     _get("job", show_job, "One job, by any of its ids", _JOB, _ID),
     _post("jobs", add_job, "Queue a job", _JOB, *_ADDED, status=202),
     _post("jobs/resume", resume_job, "Queue a job again, from its last save", _JOB, *_RESUMED),
-    _post("jobs/approve", approve_job, "Let a job make its call", _JOB, _ID, _QUESTION),
+    _post(
+        "jobs/approve",
+        approve_job,
+        "Let a job make its call",
+        _JOB,
+        _ID,
+        mapping("arguments", "Make it with these instead; the agent is told."),
+        _QUESTION,
+    ),
     _post(
         "jobs/deny",
         deny_job,
