@@ -17,7 +17,7 @@ with vault.tasks.attempt(sys.argv[2]) as attempt:
 def leave(store: str, id: str) -> None:
     """Add a task, let its process die inside of a step, and let the next attempt ask about it."""
     with hardsave.open(store) as vault:
-        vault.tasks.add(id, "Deploy the shop", max_attempts=3)
+        vault.tasks.add(id, f"Run {id}", max_attempts=3)
         died = subprocess.run([sys.executable, "-c", _DIES, store, id], check=False, timeout=60)
         assert died.returncode == 9
         vault.tasks.recover()

@@ -15,8 +15,8 @@ export class Problem extends Error {
 /** Who this browser is to the server; set by `begin`. */
 export const me = { scope: "read", form_token: null, version: "", host: "" };
 
-/** The project that all calls are about; null: the server's only or default one. */
-export const chosen = { project: null };
+/** The project that all calls are about; null: the server's only one. */
+export const chosen = { project: null, isOneOfSeveral: false };
 
 export async function begin() {
   Object.assign(me, await get(""));
@@ -92,6 +92,16 @@ function random() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
+/** To the login, and from there back to where the page is. */
+function logIn() {
+  try {
+    sessionStorage.setItem("hardsave:wanted", location.hash);
+  } catch {
+    // home, then
+  }
+  location.assign(new URL("login", document.baseURI));
+}
+
 async function sent(url, options) {
   let answer;
   try {
@@ -101,7 +111,7 @@ async function sent(url, options) {
     throw new Problem(0, {});
   }
   if (answer.ok) return answer;
-  if (answer.status === 401) location.assign(new URL("login", document.baseURI));
+  if (answer.status === 401) logIn();
   let body = {};
   try {
     body = await answer.json();

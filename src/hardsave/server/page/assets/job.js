@@ -1,12 +1,13 @@
-// One job or task: how far it is, all that happened to it, its steps, and what can be done.
+// One job or task: how far it is, its steps, all that happened to it, and what can be done.
 
-import { act, get, may } from "./api.js";
+import { jobActs, taskActs } from "./acts.js";
+import { get } from "./api.js";
 import { fill, h, line, shown, when } from "./dom.js";
 import { listen } from "./live.js";
-import { dialog, fail, failed, say } from "./notices.js";
-import { go, href } from "./router.js";
+import { failed } from "./notices.js";
+import { href } from "./router.js";
 
-const UNKNOWN = "step_began"; // of a step whose end was never written down
+const ENDS = { began: "unknown", raised: "failed", returned: "done" }; // calls of a job, as steps of a task
 
 export function show(place, params) {
   const one = new Job(place, params);
@@ -17,198 +18,193 @@ class Job {
   constructor(place, params) {
     this.place = place;
     this.params = params;
-    this.stop = listen((message) => {
-      const isAbout = message.items?.some?.((each) => each.task === this.task?.id || each.timeline === this.job?.lineage);
-      if (message.kind === "reload" || isAbout) {
-        clearTimeout(this.timer);
-        this.timer = setTimeout(() => this.load(), 300);
-      }
+    this.asked = new AbortController();
+    this.build();
+    this.stop = listen(({ kind, items }) => {
+      const isAbout = kind === "events" && items.some((each) => each.task === this.task?.id || each.timeline === this.job?.lineage);
+      if (kind === "reload" || isAbout) this.later();
     });
     this.load();
   }
 
+  build() {
+    const part = (tag, about) => h(tag, about);
+    this.parts = { top: part("div", {}), facts: part("div", {}), acts: part("div", { class: "acts" }), steps: part("section", {}), history: part("section", {}) };
+    fill(this.place, h("div", { class: "page" }, Object.values(this.parts)));
+  }
+
   amend(params) {
+    const isOther = params.id !== this.params.id || params.task !== this.params.task;
     this.params = params;
+    if (isOther) this.build();
     this.load();
   }
 
   end() {
     this.stop();
+    this.asked.abort();
     clearTimeout(this.timer);
   }
 
+  later() {
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      this.load();
+    }, 300);
+  }
+
   async load() {
+    const { signal } = this.asked;
     try {
-      this.job = this.params.task ? null : await get("job", { id: this.params.id });
-      this.task = await get("task", { id: this.job?.id ?? this.params.id }).catch((problem) => {
-        if (problem.status === 404 && this.job) return null; // its task was forgotten
-        throw problem;
-      });
+      this.job = this.params.task ? null : await get("job", { id: this.params.id }, { signal });
+      const [task, calls] = await Promise.all([this.read("task", { id: this.job?.id ?? this.params.id }, Boolean(this.job)), this.job?.checkpoint ? this.read("state", { ref: this.job.checkpoint, path: ["calls"] }, true) : null]);
+      this.task = task;
+      this.calls = called(calls?.value, this.job?.state === "active");
+      if (!this.parts.top.isConnected) this.build();
       this.draw();
     } catch (problem) {
       failed(this.place, problem, () => this.load());
     }
   }
 
-  async run(path, body, said, options) {
+  /** What may be gone: a task that was forgotten, the state of a job that another program saved. */
+  async read(path, query, mayLack) {
     try {
-      const done = await act(path, body, options);
-      say(said);
-      if (done.id && done.id !== this.params.id) go("job", { id: done.id }, { replace: true });
-      else await this.load();
+      return await get(path, query, { signal: this.asked.signal });
     } catch (problem) {
-      fail(problem);
+      if (mayLack && [400, 404].includes(problem.status)) return null;
+      throw problem;
     }
   }
 
   draw() {
+    const { job, task, calls } = this;
+    const reload = () => this.load();
+    const steps = [...(task?.steps ?? []), ...calls];
+    put(this.parts.top, [job, task?.state, task?.question], () => this.top());
+    put(this.parts.facts, [job, job ? null : task], () => (job ? facts(ofJob(job)) : facts(ofTask(task))));
+    put(this.parts.acts, [job, job ? null : task], () => (job ? jobActs(job, reload) : taskActs(task, reload)));
+    put(this.parts.steps, steps, () => steps.length > 0 && [h("h2", {}, "Steps"), stepTable(steps)]);
+    put(this.parts.history, task?.history ?? [], () => task && [h("h2", {}, "What happened"), h("ol", { class: "happened", reversed: true }, [...task.history].reverse().map(happening))]);
+  }
+
+  top() {
     const { job, task } = this;
-    const focused = document.activeElement?.id;
-    fill(
-      this.place,
-      h(
-        "div",
-        { class: "page" },
-        h("p", { class: "quiet" }, h("a", { href: href("work", job ? {} : { what: "tasks" }) }, "Work")),
-        h("div", { class: "heading" }, h("h1", {}, shown(job?.id ?? task.id)), h("span", { class: `state ${job?.state ?? task.state}` }, (job?.state ?? task.state).replace("_", " "))),
-        h("p", { class: "text" }, shown(job?.prompt ?? task.text)),
-        this.facts(),
-        this.acts(),
-        task && this.history(),
-      ),
-    );
-    if (focused) document.getElementById(focused)?.focus();
+    const state = job?.state ?? (task.question === null ? task.state : "waiting");
+    return [
+      h("p", { class: "quiet" }, h("a", { href: href("work", job ? {} : { what: "tasks" }) }, job ? "Jobs" : "Tasks")),
+      h("div", { class: "heading" }, h("h1", {}, shown(job?.id ?? task.id)), h("span", { class: `state ${state}` }, state.replace("_", " ")), job && h("progress", { max: 100, value: job.percent, "aria-label": "Progress" })),
+      h("p", { class: "text prompt", dir: "auto" }, shown(job?.prompt ?? task.text)),
+    ];
   }
+}
 
-  facts() {
-    const { job, task } = this;
-    const rows = job
-      ? [
-          ["Turns", `${job.turns} of ${job.max_turns}`],
-          ["Messages", job.messages],
-          ["Agent", [job.agent, job.model].filter(Boolean).join(", ")],
-          ["Directory", job.workspace],
-          ["Last save", job.updated_at && when(job.updated_at)],
-          ["Goes on from", job.checkpoint && h("a", { href: href("session", { timeline: job.lineage, at: job.checkpoint }) }, "this checkpoint")],
-          ["Asks", job.question],
-          ["Failed", job.failure],
-          ["Why it cannot go on", job.can_resume ? null : job.why_not],
-          ["Output", job.output === null ? null : JSON.stringify(job.output, null, 1)],
-        ]
-      : [
-          ["Attempts", `${task.attempts} of ${task.max_attempts}`],
-          ["Progress", task.progress.total ? `${task.progress.done} of ${task.progress.total}` : null],
-          ["Asks", task.question],
-          ["Failed", task.error_message],
-          ["Result", task.result === null ? null : JSON.stringify(task.result, null, 1)],
-        ];
-    return h(
-      "dl",
-      { class: "facts-list card" },
-      rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) =>
-        h("div", {}, h("dt", {}, name), h("dd", { class: "text" }, typeof value === "object" ? value : shown(value))),
-      ),
-    );
-  }
+/** Makes a part of the page anew if what it is made of has changed: what a person has opened or
+ * focused in the others stays. */
+function put(part, data, make) {
+  const said = JSON.stringify(data);
+  if (part.said === said) return;
+  part.said = said;
+  const act = part.contains(document.activeElement) ? document.activeElement.dataset.act : null;
+  const open = [...part.querySelectorAll("details")].map((each) => each.open);
+  fill(part, make());
+  [...part.querySelectorAll("details")].forEach((each, at) => {
+    each.open = open[at + open.length - part.querySelectorAll("details").length] ?? each.open;
+  });
+  if (act) part.querySelector(`[data-act="${act}"]`)?.focus();
+}
 
-  acts() {
-    const { job, task } = this;
-    if (!may("act")) return null;
-    const id = job?.id ?? task.id;
-    const isOver = task && ["completed", "failed", "rolled_back"].includes(task.state);
-    return h(
-      "div",
-      { class: "acts" },
-      job?.can_resume && h("button", { id: "resume", class: "primary", onclick: () => this.resume() }, "Resume…"),
-      (job?.question ?? task?.question) && h("a", { class: "button", href: href("inbox", { id }) }, "Answer"),
-      !job && isOver && task.state !== "completed" && h("button", { id: "retry", onclick: () => this.run("tasks/retry", { id }, `${id} is back at work`) }, "Retry"),
-      task && !isOver && h("button", { id: "cancel", onclick: () => this.run("tasks/cancel", { id }, `${id} is cancelled`) }, "Cancel"),
-      job?.can_delete && h("button", { id: "delete", onclick: () => this.remove() }, "Delete…"),
-      job && may("admin") && h("button", { id: "purge", onclick: () => this.purge() }, "Purge…"),
-    );
-  }
+function facts(rows) {
+  return h(
+    "dl",
+    { class: "facts-list card" },
+    rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value, kind]) =>
+      h("div", {}, h("dt", {}, name), h("dd", { class: `text ${kind ?? ""}`, dir: "auto" }, typeof value === "object" ? value : shown(value))),
+    ),
+  );
+}
 
-  resume() {
-    const from = h("input", { placeholder: "its last save", "aria-label": "From which checkpoint" });
-    const turns = h("input", { type: "number", min: 1, placeholder: "as before", "aria-label": "How many turns" });
-    const keep = h("input", { type: "checkbox" });
-    dialog("Resume this job", (close) => [
-      h("p", {}, "A worker takes it up from its last save, under a new id. What its calls did outside of the files is not repeated by that, and not undone."),
-      h("p", {}, h("label", {}, "From an earlier checkpoint ", from)),
-      h("p", {}, h("label", {}, "Turns ", turns)),
-      h("p", {}, h("label", {}, keep, " go on with the files as they lie there now")),
-      h(
-        "div",
-        { class: "acts" },
-        h(
-          "button",
-          {
-            class: "primary",
-            onclick: () => {
-              close();
-              const body = { id: this.job.id, keep_files: keep.checked };
-              if (from.value.trim()) body.from = from.value.trim();
-              if (turns.value) body.max_turns = Number(turns.value);
-              this.run("jobs/resume", body, "It goes on when a worker takes it up");
-            },
-          },
-          "Resume",
-        ),
-      ),
-    ]);
-  }
+function ofJob(job) {
+  return [
+    ["Asks", job.question, "asked"],
+    ["Failed", job.failure, "broke"],
+    ["Cannot go on", job.can_resume || job.state === "succeeded" ? null : job.why_not],
+    ["Turns", `${job.turns} of ${job.max_turns}, ${job.percent} %`],
+    ["Messages", job.messages],
+    ["Agent", [job.agent, job.model].filter(Boolean).join(", ")],
+    ["Directory", job.workspace],
+    ["Last save", job.updated_at && when(job.updated_at)],
+    ["Can be resumed until", job.can_resume && job.expires_at ? new Date(job.expires_at).toLocaleString() : null],
+    ["Session", job.checkpoint && h("a", { href: href("session", { timeline: job.lineage, at: job.checkpoint }) }, `${line(job.lineage, 60)}, at its last save`)],
+    ["Resumed from", job.resumed_from],
+    ["Output", job.output === null ? null : readable(job.output)],
+  ];
+}
 
-  remove() {
-    dialog("Delete this job?", (close) => [
-      h("p", {}, "It is taken out of the queue, and what it saved is hidden. ", h("code", {}, `hardsave undo --timeline ${this.job.lineage}`), " brings that back."),
-      h("button", { class: "danger", onclick: () => (close(), this.run("job", {}, "Deleted", { method: "DELETE", query: { id: this.job.id } }).then(() => go("work"))) }, "Delete"),
-    ]);
-  }
+function ofTask(task) {
+  return [
+    ["Asks", task.question, "asked"],
+    ["Failed", task.error_message, "broke"],
+    ["Attempts", `${task.attempts} of ${task.max_attempts}`],
+    ["Progress", task.progress.total ? `${task.progress.done} of ${task.progress.total}` : null],
+    ["Waits for", task.waits_for],
+    ["Not before", task.not_before && new Date(task.not_before).toLocaleString()],
+    ["Added", when(task.created_at)],
+    ["Result", task.result === null ? null : readable(task.result)],
+  ];
+}
 
-  purge() {
-    const typed = h("input", { "aria-label": "The name of the job" });
-    dialog("Purge what this job saved?", (close) => [
-      h("p", { class: "broke" }, "Its checkpoints, messages and files are removed from the store for good. This cannot be undone."),
-      h("p", {}, h("label", {}, `Type ${this.job.lineage} to confirm `, typed)),
-      h(
-        "button",
-        {
-          class: "danger",
-          onclick: () => {
-            if (typed.value !== this.job.lineage) return typed.focus();
-            close();
-            this.run("purge", { timeline: this.job.lineage }, "Purged").then(() => go("work"));
-          },
-        },
-        "Purge",
-      ),
-    ]);
-  }
+function readable(value) {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 1);
+}
 
-  history() {
-    const ended = new Set(this.task.history.filter((each) => each.kind.startsWith("step_") && each.kind !== UNKNOWN).map((each) => each.about?.step));
-    return h(
-      "section",
-      {},
-      h("h2", {}, "What happened"),
-      h(
-        "ol",
-        { class: "happened" },
-        this.task.history.map((each) => {
-          const isUnknown = each.kind === UNKNOWN && !ended.has(each.about?.step) && this.task.state !== "in_progress";
-          return h(
-            "li",
-            { class: each.about?.error ? "broke" : "" },
-            h("span", { class: "mono" }, each.kind.replaceAll("_", " ")),
-            isUnknown && h("span", { class: "state failed", title: "the process died before it was over" }, "end not known"),
-            h("span", { class: "quiet" }, when(each.at)),
-            each.about?.by && h("span", { class: "quiet" }, `by ${shown(each.about.by)}`),
-            each.about?.error && h("p", { class: "text" }, shown(each.about.error)),
-            each.about?.traceback && h("details", {}, h("summary", {}, "Traceback"), h("pre", { class: "text" }, shown(each.about.traceback))),
-            each.about?.question && h("p", {}, line(each.about.question, 300)),
-          );
-        }),
-      ),
-    );
-  }
+/** The calls of a job's last response, told like steps of a task. */
+function called(calls, isActive) {
+  if (!calls || typeof calls !== "object") return [];
+  return Object.values(calls)
+    .filter((each) => each && typeof each.tool === "string")
+    .map(({ tool, state, at, value }) => ({
+      path: tool,
+      state: state === "began" && isActive ? "running" : (ENDS[state] ?? state),
+      ended_at: at,
+      value: value === null ? "" : readable(state === "returned" ? (value.value ?? value) : value),
+    }));
+}
+
+function stepTable(steps) {
+  return h(
+    "table",
+    { class: "steps" },
+    h("thead", {}, h("tr", {}, ["Step", "How it ended", "When", "What it gave"].map((each) => h("th", { scope: "col" }, each)))),
+    h("tbody", {}, steps.map(stepRow)),
+  );
+}
+
+function stepRow({ path, state, started_at, ended_at, value, is_cut }) {
+  const isUnknown = state === "unknown";
+  return h(
+    "tr",
+    { class: isUnknown ? "unknown" : "" },
+    h("td", { class: "mono" }, line(path, 120)),
+    h("td", {}, h("span", { class: `state ${state}` }, isUnknown ? "end not known" : state), isUnknown && h("span", { class: "quiet" }, " its process died: look what it did before it is taken again")),
+    h("td", { class: "quiet" }, ended_at ?? started_at ? when(ended_at ?? started_at) : ""),
+    h("td", {}, value && (value.length > 80 ? h("details", {}, h("summary", {}, line(value, 80)), h("pre", { class: "text" }, shown(value), is_cut && "…")) : line(value, 80))),
+  );
+}
+
+function happening({ kind, at, by, about }) {
+  const { error, traceback, question, answer, ...rest } = about ?? {};
+  const said = Object.entries(rest).filter(([key, value]) => value !== null && value !== "" && !["was", "by"].includes(key));
+  return h(
+    "li",
+    {},
+    h("span", { class: error ? "state failed" : "state" }, kind.replaceAll("_", " ")),
+    h("span", { class: "quiet" }, when(at)),
+    by && h("span", { class: "quiet" }, `by ${line(by, 60)}`),
+    said.length > 0 && h("span", { class: "quiet cut" }, said.map(([key, value]) => `${key.replaceAll("_", " ")} ${key === "again_at" ? new Date(value / 1000).toLocaleTimeString() : line(readable(value), 80)}`).join(" · ")),
+    question && h("p", { class: "text" }, shown(question)),
+    answer !== undefined && answer !== null && h("p", { class: "text" }, `answer: ${shown(readable(answer))}`),
+    error && h("p", { class: "text broke" }, shown(error)),
+    traceback && h("details", {}, h("summary", {}, "Traceback"), h("pre", { class: "text" }, shown(traceback))),
+  );
 }

@@ -1,7 +1,7 @@
 // The page: its header, the screen that the address names, what is said to all screens.
 
 import { begin, chosen, get, may, me } from "./api.js";
-import { fill, h, shown } from "./dom.js";
+import { ago, fill, h, shown } from "./dom.js";
 import { help, keys, press } from "./keys.js";
 import { follow, listen } from "./live.js";
 import { fail, failed } from "./notices.js";
@@ -10,6 +10,7 @@ import { go, here, href } from "./router.js";
 // A screen is a module with `show(place, params)`, which gives { title, amend(params)?, end()? }.
 const SCREENS = {
   home: () => import("./home.js"),
+  projects: () => import("./projects.js"),
   session: () => import("./session.js"),
   diff: () => import("./diff.js"),
   work: () => import("./work.js"),
@@ -19,23 +20,23 @@ const SCREENS = {
   search: () => import("./search.js"),
 };
 const LINKS = [
-  ["home", "Sessions"],
-  ["work", "Work"],
-  ["inbox", "Inbox"],
-  ["health", "Health"],
+  ["home", "Sessions", ["session", "diff"]],
+  ["work", "Work", ["job"]],
+  ["inbox", "Inbox", []],
+  ["health", "Health", []],
+  ["search", "Search", []],
 ];
+const WITHOUT_PROJECT = ["projects"]; // screens that are about none
+const CLOCK_MS = 20_000;
 
 let shownScreen = null; // { name, screen }
+let known = []; // projects
+let counting = null;
 const place = document.getElementById("main");
 
 async function route() {
   const { name, params } = here();
-  if ((params.project ?? null) !== chosen.project && "project" in params) {
-    chosen.project = params.project;
-    follow();
-    shownScreen?.screen?.end?.();
-    shownScreen = null;
-  }
+  if (!agree(name, params)) return;
   mark(name);
   if (shownScreen?.name === name && shownScreen.screen?.amend) {
     shownScreen.screen.amend(params);
@@ -47,7 +48,7 @@ async function route() {
   fill(place, h("p", { class: "quiet loading" }, "Loading…"));
   try {
     const load = SCREENS[name];
-    if (!load) throw new Error(`there is no screen ${name}; choose one above`);
+    if (!load) throw new Error(`There is no screen “${name}”; choose one above.`);
     const module = await load();
     if (shownScreen !== opening) return;
     fill(place);
@@ -59,21 +60,44 @@ async function route() {
   }
 }
 
+/** Whether the address says which project it is about, where there are several. If it does not, it
+ * is changed to one that does. */
+function agree(name, params) {
+  if (!chosen.isOneOfSeveral || WITHOUT_PROJECT.includes(name)) return true;
+  if (!params.project) {
+    go(chosen.project === null ? "projects" : name, params, { replace: true });
+    return false;
+  }
+  if (params.project === chosen.project) return true;
+  chosen.project = params.project;
+  if (known.some(({ id }) => id === chosen.project)) named();
+  else projects().catch(fail); // it has come since
+  follow();
+  countWaiting();
+  shownScreen?.screen?.end?.();
+  shownScreen = null;
+  return true;
+}
+
 export function title(text) {
   document.title = `${text ? `${shown(text).slice(0, 80)} · ` : ""}Hardsave`;
 }
 
 function mark(name) {
-  for (const link of document.querySelectorAll("nav.screens a"))
-    if (link.dataset.name === name) link.setAttribute("aria-current", "page");
+  for (const link of document.querySelectorAll("nav.screens a")) {
+    link.href = href(link.dataset.name); // of the project that is shown now
+    const [, , parts] = LINKS.find(([each]) => each === link.dataset.name);
+    if (link.dataset.name === name || parts.includes(name)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
+  }
+  document.querySelector(".brand").href = href("home");
 }
 
 function header() {
   const find = h("input", {
     id: "find",
     type: "search",
-    placeholder: "Search everything",
+    placeholder: "Search everything  /",
     "aria-label": "Search everything",
     onkeydown: (event) => {
       if (event.key === "Enter" && event.target.value.trim()) go("search", { text: event.target.value.trim() });
@@ -87,11 +111,11 @@ function header() {
       "nav",
       { class: "screens", "aria-label": "Screens" },
       LINKS.map(([name, label]) =>
-        h("a", { href: href(name), dataset: { name } }, label, name === "inbox" && h("span", { id: "waiting", class: "badge", hidden: true })),
+        h("a", { href: href(name), class: name === "search" && "only-narrow", dataset: { name } }, label, name === "inbox" && h("span", { id: "waiting", class: "badge", hidden: true })),
       ),
     ),
     find,
-    h("span", { id: "connected", class: "quiet", role: "status" }),
+    h("span", { id: "connected", class: "connected", role: "status" }),
     h("button", { class: "plain", "aria-label": "Light or dark", title: "Light or dark", onclick: theme }, "◐"),
     h("button", { class: "plain", "aria-label": "Keys", title: "Keys: ?", onclick: help }, "?"),
   );
@@ -120,54 +144,92 @@ export async function countWaiting() {
   }
 }
 
+/** Which projects there are; the one of the address, or of the server's directory, is chosen. */
 async function projects() {
-  const place = document.getElementById("project");
-  const { items } = await get("projects", { limit: 1000 });
-  if (items.length < 2) return;
-  const here_ = items.find((each) => each.is_here);
-  const options = items.map((each) => h("option", { value: each.id, title: each.directory }, shown(each.name)));
+  const { items } = await get("projects", { limit: 1000, project: undefined });
+  known = items;
+  chosen.isOneOfSeveral = me.all_projects;
+  if (!me.all_projects) return;
+  chosen.project ??= here().params.project ?? items.find((each) => each.is_here)?.id ?? items[0]?.id ?? null;
+  named();
+}
+
+/** The project that is shown, and the others. */
+function named() {
+  if (!me.all_projects) return;
+  const others = known.some(({ id }) => id === chosen.project) ? known : [{ id: chosen.project, name: chosen.project ?? "no project", directory: "" }, ...known];
   const choice = h(
     "select",
-    { "aria-label": "Project", onchange: (event) => go("home", { project: event.target.value }) },
-    options,
+    {
+      "aria-label": "Project",
+      onchange: ({ target }) => (target.value ? go("home", { project: target.value }) : go("projects")),
+    },
+    others.map((each) => h("option", { value: each.id, title: each.directory }, shown(each.name))),
+    h("option", { value: "" }, "All projects…"),
   );
-  if (chosen.project === null && here_) chosen.project = here_.id;
-  choice.value = chosen.project ?? items[0].id;
-  if (chosen.project === null) chosen.project = items[0].id;
-  fill(place, choice);
-  addEventListener("hashchange", () => {
-    choice.value = chosen.project;
-  });
+  choice.value = chosen.project;
+  fill(document.getElementById("project"), choice);
+}
+
+/** What was so many seconds ago is more so by now. */
+function tick() {
+  for (const each of document.querySelectorAll("time[datetime]")) {
+    const said = ago(each.dateTime);
+    if (each.textContent !== said) each.textContent = said;
+  }
+}
+
+function told({ kind, connected, items }) {
+  if (kind === "state") {
+    const said = document.getElementById("connected");
+    said.className = connected ? "connected" : "connected off";
+    said.title = connected ? "What happens is shown as it happens" : "The server does not answer; is it still running? It is tried again.";
+    said.textContent = connected ? "" : "not connected";
+  }
+  if (kind === "reload" || (kind === "events" && items.some((each) => each.task))) {
+    clearTimeout(counting);
+    counting = setTimeout(countWaiting, 300);
+  }
 }
 
 keys("Everywhere", [
   { key: "?", about: "List keys", act: help },
-  { key: "/", about: "Search everything", act: () => document.getElementById("find").focus() },
+  { key: "/", about: "Search everything", act: () => (document.getElementById("find").checkVisibility() ? document.getElementById("find").focus() : go("search")) },
   { key: "h", about: "Sessions", act: () => go("home") },
   { key: "w", about: "Work: tasks and jobs", act: () => go("work") },
   { key: "i", about: "Inbox: what waits for an answer", act: () => go("inbox") },
+  { key: "p", about: "Projects", act: () => me.all_projects && go("projects") },
 ]);
 
+/** Where a person wanted to go before the login. */
+function wanted() {
+  try {
+    const kept = sessionStorage.getItem("hardsave:wanted");
+    sessionStorage.removeItem("hardsave:wanted");
+    if (kept && !location.hash) history.replaceState(null, "", kept);
+  } catch {
+    // home, then
+  }
+}
+
 async function start() {
+  wanted();
   addEventListener("keydown", press);
-  addEventListener("hashchange", route);
   header();
   try {
     await begin();
-    if ("project" in here().params) chosen.project = here().params.project;
     await projects();
   } catch (problem) {
-    fail(problem);
+    failed(place, problem, start);
+    return;
   }
   document.body.classList.toggle("may-act", may("act"));
-  listen((message) => {
-    if (message.kind === "state")
-      document.getElementById("connected").textContent = message.connected ? "" : "not connected";
-    if (message.kind === "reload" || message.items?.some?.((each) => each.task)) countWaiting();
-  });
+  addEventListener("hashchange", route);
+  setInterval(tick, CLOCK_MS);
+  listen(told);
   follow();
   await route();
   countWaiting();
 }
 
-start();
+start().catch(fail);

@@ -1,5 +1,8 @@
 // Where the page is: a name and parameters behind the `#`, so that every state has an address that
-// can be copied, and no server has to know the names of screens.
+// can be copied, and no server has to know the names of screens. Where a server has several projects,
+// every address says which one it is about.
+
+import { chosen } from "./api.js";
 
 /** { name, params } of an address such as `#/session?timeline=main&at=chk_1`. */
 export function parse(hash) {
@@ -8,7 +11,8 @@ export function parse(hash) {
 }
 
 export function href(name, params = {}) {
-  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const named = chosen.isOneOfSeveral ? { project: chosen.project, ...params } : params;
+  const given = Object.entries(named).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const query = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
   return `#/${name === "home" ? "" : name}${query ? `?${query}` : ""}`;
 }

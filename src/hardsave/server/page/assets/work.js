@@ -1,16 +1,21 @@
 // Work: jobs and tasks by state, and what a person may do about them.
 
-import { act, get, may } from "./api.js";
-import { count, fill, h, line, shown, when } from "./dom.js";
+import { get } from "./api.js";
+import { jobActs, taskActs } from "./acts.js";
+import { count, fill, h, keyed, line, shown, when } from "./dom.js";
 import { keys } from "./keys.js";
 import { listen } from "./live.js";
-import { fail, failed, say } from "./notices.js";
+import { fail, failed } from "./notices.js";
 import { amend, href } from "./router.js";
+import { step } from "./steps.js";
 
+const PAGE = 50;
+const MOST = 1000;
 const STATES = {
-  jobs: ["queued", "active", "waiting", "succeeded", "failed", "rolled_back", "forgotten"],
-  tasks: ["pending", "in_progress", "completed", "failed", "rolled_back"],
+  jobs: ["waiting", "active", "queued", "failed", "succeeded", "rolled_back", "forgotten"],
+  tasks: ["in_progress", "pending", "failed", "completed", "rolled_back"],
 };
+const HOW = { jobs: 'hardsave jobs submit NAME --prompt "…"', tasks: 'hardsave tasks add NAME "…"' };
 
 export function show(place, params) {
   const work = new Work(place, params);
@@ -22,19 +27,23 @@ class Work {
     this.params = params;
     this.asked = new AbortController();
     this.tabs = h("div", { class: "tabs", role: "group", "aria-label": "What" });
-    this.states = h("div", { class: "tabs", role: "group", "aria-label": "State" });
-    this.rows = h("div", { class: "rows" });
-    fill(place, h("div", { class: "page" }, h("div", { class: "heading" }, h("h1", {}, "Work"), this.tabs), h("div", { class: "filters" }, this.states), this.rows));
+    this.states = h("div", { class: "tabs small", role: "group", "aria-label": "State" });
+    this.said = h("div", {});
+    this.rows = h("ul", { class: "rows", "aria-label": "Jobs or tasks" });
+    this.below = h("p", {});
+    fill(place, h("div", { class: "page" }, h("div", { class: "heading" }, h("h1", {}, "Work"), this.tabs), h("div", { class: "filters" }, this.states), this.said, this.rows, this.below));
     this.stop = [
-      listen((message) => {
-        if (message.kind === "reload" || message.items?.some?.((each) => each.task)) this.later();
+      listen(({ kind, items }) => {
+        if (kind === "reload" || (kind === "events" && items.some((each) => each.task))) this.later();
       }),
       keys("Work", [
-        { key: "j ArrowDown", about: "Next", act: () => this.step(1) },
-        { key: "k ArrowUp", about: "Before", act: () => this.step(-1) },
+        { key: "j ArrowDown", about: "Next", act: () => step(this.rows, 1) },
+        { key: "k ArrowUp", about: "Before", act: () => step(this.rows, -1) },
+        { key: "t", about: "Jobs or tasks", act: () => amend({ what: this.what === "jobs" ? "tasks" : "", state: "" }) },
       ]),
     ];
     this.load();
+    this.counted();
   }
 
   get what() {
@@ -44,6 +53,7 @@ class Work {
   amend(params) {
     this.params = params;
     this.load();
+    this.counted();
   }
 
   end() {
@@ -53,109 +63,131 @@ class Work {
   }
 
   later() {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.load({ quietly: true }), 300);
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      this.load({ again: true });
+      this.counted();
+    }, 300);
   }
 
-  step(by) {
-    const links = [...this.rows.querySelectorAll("a.name")];
-    if (!links.length) return;
-    const at = links.indexOf(document.activeElement);
-    links[Math.max(0, Math.min(links.length - 1, at + by))].focus();
-  }
-
-  async load({ quietly = false } = {}) {
+  /** With `again`, as many as are shown: nothing that a person looks at goes. */
+  async load({ again = false } = {}) {
     this.asked.abort();
     this.asked = new AbortController();
-    this.drawChoice();
-    if (!quietly) fill(this.rows, h("p", { class: "quiet loading" }, "Loading…"));
+    const { signal } = this.asked;
+    this.choices();
+    if (!again) {
+      keyed(this.rows, [], () => "", null);
+      fill(this.said, h("p", { class: "quiet loading" }, "Loading…"));
+    }
+    const limit = again ? Math.min(MOST, Math.max(PAGE, this.rows.childElementCount)) : PAGE;
     try {
-      const { signal } = this.asked;
-      const found = await get(this.what, { state: this.params.state, limit: 100 }, { signal });
-      this.draw(found, quietly ? document.activeElement?.dataset?.id : null);
+      const { items, next } = await get(this.what, { state: this.params.state, limit }, { signal });
+      this.items = items;
+      this.draw(next);
     } catch (problem) {
-      failed(this.rows, problem, () => this.load());
+      failed(this.said, problem, () => this.load());
     }
   }
 
-  drawChoice() {
-    const button = (label, isOn, run) => h("button", { "aria-pressed": String(isOn), onclick: run }, label);
+  async more(cursor) {
+    const { signal } = this.asked;
+    try {
+      const { items, next } = await get(this.what, { state: this.params.state, limit: PAGE, cursor }, { signal });
+      this.items.push(...items);
+      this.draw(next);
+    } catch (problem) {
+      fail(problem);
+    }
+  }
+
+  /** How many there are in each state. */
+  async counted() {
+    try {
+      const { jobs, tasks } = await get("health", {});
+      this.counts = { jobs, tasks };
+      this.choices();
+    } catch {
+      // the list says what is wrong
+    }
+  }
+
+  choices() {
+    const focused = document.activeElement?.textContent;
+    const isHere = this.states.contains(document.activeElement) || this.tabs.contains(document.activeElement);
+    const button = (label, isOn, run, number) => h("button", { "aria-pressed": String(isOn), onclick: run }, label, number ? h("span", { class: "quiet" }, ` ${number}`) : null);
+    const total = (what) => STATES[what].reduce((sum, each) => sum + (this.counts?.[what]?.[each] ?? 0), 0);
     fill(
       this.tabs,
-      button("Jobs", this.what === "jobs", () => amend({ what: "", state: "" })),
-      button("Tasks", this.what === "tasks", () => amend({ what: "tasks", state: "" })),
+      button("Jobs", this.what === "jobs", () => amend({ what: "", state: "" }), total("jobs")),
+      button("Tasks", this.what === "tasks", () => amend({ what: "tasks", state: "" }), total("tasks")),
     );
     fill(
       this.states,
       button("All", !this.params.state, () => amend({ state: "" })),
-      STATES[this.what].map((each) => button(each.replace("_", " "), this.params.state === each, () => amend({ state: each }))),
+      STATES[this.what].map((each) => button(each.replace("_", " "), this.params.state === each, () => amend({ state: each }), this.counts?.[this.what]?.[each])),
     );
+    if (isHere) [...this.tabs.children, ...this.states.children].find((each) => each.textContent.split(" ")[0] === focused?.split(" ")[0])?.focus();
   }
 
-  draw({ items, next }, focused) {
-    if (!items.length) return fill(this.rows, this.nothing());
-    fill(this.rows, items.map(this.what === "jobs" ? jobCard : (each) => taskCard(each, () => this.load())), next && h("p", { class: "quiet" }, "The newest 100 are shown; choose a state to see others."));
-    if (focused) this.rows.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+  draw(next) {
+    fill(this.said, !this.items.length && this.nothing());
+    const make = this.what === "jobs" ? jobRow : taskRow;
+    const reload = () => this.load({ again: true });
+    keyed(this.rows, this.items, (each) => `${this.what} ${each.id}`, (each) => entry(each, make, reload));
+    fill(this.below, next && h("button", { onclick: () => this.more(next) }, "More"));
   }
 
   nothing() {
-    const how = this.what === "jobs" ? "hardsave jobs submit NAME --prompt …" : "hardsave tasks add NAME";
-    return h("div", { class: "empty" }, h("p", {}, this.params.state ? `No ${this.what} are ${this.params.state.replace("_", " ")}.` : `There are no ${this.what} yet.`), h("p", {}, "Add one with ", h("code", {}, how), "."));
+    const { state } = this.params;
+    return h("div", { class: "empty" }, h("p", {}, state ? `No ${this.what} are ${state.replace("_", " ")}.` : `There are no ${this.what} yet.`), h("p", {}, "Add one with ", h("code", {}, HOW[this.what]), "."));
   }
 }
 
-export function jobCard(job) {
-  return h(
-    "article",
-    { class: `card work ${job.state}` },
-    h(
-      "div",
-      { class: "heading" },
-      h("a", { class: "name", href: href("job", { id: job.id }), dataset: { id: job.id } }, h("strong", {}, shown(job.id))),
-      h("span", { class: `state ${job.state}` }, job.state.replace("_", " ")),
-      h("span", { class: "quiet" }, `turn ${job.turns} of ${job.max_turns}`),
-      h("progress", { max: 100, value: job.percent, "aria-label": `${job.percent} %` }),
-      job.updated_at && h("span", { class: "quiet" }, when(job.updated_at)),
-    ),
-    h("p", {}, line(job.text, 200)),
-    job.question && h("p", { class: "asked" }, line(job.question, 300)),
-    job.failure && h("p", { class: "broke" }, line(job.failure, 300)),
-    job.why_not && !job.can_resume && job.state !== "succeeded" && h("p", { class: "quiet" }, line(job.why_not, 300)),
-  );
+/** A row that stays while what is told of it changes. */
+function entry(item, make, reload) {
+  const row = h("li", { class: "listed work" });
+  row.update = (now) => {
+    const said = JSON.stringify(now);
+    if (said === row.said) return;
+    const act = row.contains(document.activeElement) ? document.activeElement.dataset.act ?? "name" : null;
+    row.said = said;
+    fill(row, make(now, reload));
+    if (act) (row.querySelector(`[data-act="${act}"]`) ?? row.querySelector("a.name"))?.focus();
+  };
+  row.update(item);
+  return row;
 }
 
-function taskCard(task, reload) {
-  const run = (path, body, said) => async () => {
-    try {
-      await act(path, { id: task.id, ...body });
-      say(said);
-      reload();
-    } catch (problem) {
-      fail(problem);
-    }
-  };
-  const isOver = ["completed", "failed", "rolled_back"].includes(task.state);
-  return h(
-    "article",
-    { class: `card work ${task.state}` },
+function jobRow(job, reload) {
+  return [
+    h("a", { class: "name", href: href("job", { id: job.id }) }, line(job.id, 80)),
+    h("span", { class: `state ${job.state}` }, job.state.replace("_", " ")),
+    h("span", { class: "progress" }, h("progress", { max: 100, value: job.percent, "aria-label": `Progress of ${line(job.id, 60)}` }), h("span", { class: "quiet" }, `turn ${job.turns} of ${job.max_turns}`)),
+    h("span", { class: "age quiet" }, job.updated_at ? when(job.updated_at) : "not begun"),
+    h("span", { class: "acts" }, jobActs(job, reload)),
+    h("p", { class: "cut" }, line(job.text, 240)),
+    job.question !== null && h("p", { class: "asked cut" }, line(job.question, 300)),
+    job.failure !== null && h("p", { class: "broke cut" }, line(job.failure, 300)),
+    job.why_not && !job.can_resume && !["succeeded", "active"].includes(job.state) && job.question === null && h("p", { class: "quiet cut" }, line(job.why_not, 300)),
+  ];
+}
+
+function taskRow(task, reload) {
+  return [
+    h("a", { class: "name", href: href("job", { id: task.id, task: 1 }) }, line(task.id, 80)),
+    h("span", { class: `state ${task.question === null ? task.state : "waiting"}` }, task.question === null ? task.state.replace("_", " ") : "waiting"),
     h(
-      "div",
-      { class: "heading" },
-      h("a", { class: "name", href: href("job", { id: task.id, task: 1 }), dataset: { id: task.id } }, h("strong", {}, shown(task.id))),
-      h("span", { class: `state ${task.state}` }, task.state.replace("_", " ")),
+      "span",
+      { class: "progress" },
+      task.progress.total > 0 && h("progress", { max: task.progress.total, value: task.progress.done, "aria-label": `Progress of ${line(task.id, 60)}` }),
       h("span", { class: "quiet" }, `${count(task.attempts, "attempt")} of ${task.max_attempts}`),
-      task.progress.total > 0 && h("progress", { max: task.progress.total, value: task.progress.done, "aria-label": "progress" }),
-      h("span", { class: "quiet" }, when(task.ended_at ?? task.started_at ?? task.created_at)),
     ),
-    task.text && h("p", {}, line(task.text, 200)),
-    task.question && h("p", { class: "asked" }, line(task.question, 300)),
-    task.error_message && h("p", { class: "broke" }, line(task.error_message, 300)),
-    may("act") &&
-      h(
-        "div",
-        { class: "acts" },
-        ["failed", "rolled_back"].includes(task.state) && h("button", { onclick: run("tasks/retry", {}, `${task.id} is back at work`) }, "Retry"),
-        !isOver && h("button", { onclick: run("tasks/cancel", {}, `${task.id} is cancelled`) }, "Cancel"),
-      ),
-  );
+    h("span", { class: "age quiet" }, when(task.ended_at ?? task.started_at ?? task.created_at)),
+    h("span", { class: "acts" }, taskActs(task, reload)),
+    task.text && h("p", { class: "cut" }, line(task.text, 240)),
+    task.question !== null && h("p", { class: "asked cut" }, line(task.question, 300)),
+    task.error_message && h("p", { class: "broke cut" }, line(task.error_message, 300)),
+    task.waits_for && h("p", { class: "quiet cut" }, `after ${shown(task.waits_for)}`),
+  ];
 }
