@@ -15,12 +15,14 @@ class Entry(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A group of commands. Its bare name runs the `default`, or without one shows the help."""
+    """A group of commands. Its bare name runs the `default`, or without one shows the help.
+    `is_remote`: its commands can ask a server instead of a store."""
 
     help: str
     commands: dict[str, Entry]
     examples: str
     default: str | None = None
+    is_remote: bool = False
 
 
 TIMELINES = {
@@ -133,6 +135,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             hardsave jobs resume fix-1
             """,
             default="list",
+            is_remote=True,
         ),
         "worker": Entry("jobs", "Run the jobs that are queued, with agents of your own."),
         "tasks": Branch(

@@ -1,5 +1,6 @@
 """Starts and stops the server: the socket, uvicorn, and the first request that it answers."""
 
+import asyncio
 import http.client
 import logging
 import signal
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 
 import uvicorn
 
-from hardsave.defaults import STOP_SECONDS
+from hardsave.defaults import SERVER_CACHE_BYTES, STOP_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.server.access import Access
 from hardsave.server.app import App
@@ -22,6 +23,7 @@ from hardsave.server.route import Allowed
 from hardsave.server.table import ROUTES
 from hardsave.server.tokens import LiveTokens, new_secret
 from hardsave.server.vaults import Vaults
+from hardsave.stores import object_cache
 from hardsave.tuples import NamedTuple
 
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 # and one to reach it at
@@ -80,6 +82,7 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM, after `check`. `on_ready` is called once a request was
     answered."""
+    object_cache.keep_at_most(SERVER_CACHE_BYTES)
     own = new_secret()
     access = Access(tokens, catalogue, own=own, open_loopback=serving.open_loopback)
     vaults = Vaults()
@@ -97,7 +100,7 @@ def serve(
         public=serving.public,
         allowed=serving.allowed,
     )
-    server = uvicorn.Server(_config(app))
+    server = _Server(app)
     url = f"http://{_named(_EVERY_ADDRESS.get(serving.host, serving.host))}:{port}"
     outside = serving.public.url or None
     ready = Ready(url, own, f"{outside or url}/login?key={access.logins.new_key()}", outside)
@@ -110,6 +113,21 @@ def serve(
         server.run(sockets=[listening])
     finally:
         vaults.close()
+
+
+class _Server(uvicorn.Server):
+    """Says goodbye to the clients of streams before it waits for all others."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(_config(app))
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._app.close()
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()  # its client does not read
+        await asyncio.sleep(0)
 
 
 def _config(app: App) -> uvicorn.Config:
@@ -136,7 +154,7 @@ def _listening(host: str, port: int) -> socket.socket:
         made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
-        made.listen(128)
+        made.listen(512)
     except OSError as error:
         raise Unavailable(
             f"{host}:{port} cannot be listened on ({error.strerror or error}); "

@@ -112,6 +112,7 @@ def task(one: "Task") -> dict[str, Any]:
         "error_message": one.error,  # `error` is what a command says when it fails
         "result": to_json(one.result),
         "metadata": to_json(one.metadata),
+        "place": one.place,
     }
 
 
@@ -149,6 +150,7 @@ def happening(one: "TaskEvent") -> dict[str, Any]:
         "kind": one.kind,
         "at": one.at.isoformat(),
         "generation": one.generation,
+        "epoch": one.epoch,
         "about": to_json(one.about),
         "by": one.by,
     }
@@ -205,7 +207,9 @@ def _git_changes(found: "GitChanges") -> dict[str, Any]:
     return {
         "before": git(found.before),
         "after": git(found.after),
-        "left_behind": [{"id": each.id, "subject": each.subject} for each in found.left_behind],
+        "left_behind": [
+            {**each.as_dict(), "parents": list(each.parents)} for each in found.left_behind
+        ],
         "is_all": found.is_all,
     }
 

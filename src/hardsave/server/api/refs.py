@@ -25,19 +25,14 @@ def checkpoint(call: Call, name: str = "ref") -> Checkpoint:
 def find(vault: Vault, ref: str, timeline: str | None) -> Checkpoint:
     if timeline is not None:
         return vault.timeline(timeline).get(ref)
-    if ref.startswith(("@", ":")):
-        raise Misuse(f"{ref!r} is on a timeline: name it with timeline=…")
+    check_whole(ref)
     return vault.get(ref)
 
 
-def whole(vault: Vault, ref: str, timeline: str | None) -> str:
-    """A ref that says its timeline itself. A number is not looked up: a request that is repeated
-    names what is gone by then."""
-    if timeline is None:
-        return ref
-    if ref.startswith(":") and ref[1:].isdecimal():
-        return f"{timeline}{ref}"
-    return find(vault, ref, timeline).id
+def check_whole(ref: str) -> None:
+    """Whether a ref says its timeline itself."""
+    if ref.startswith(("@", ":")):
+        raise Misuse(f"{ref!r} is on a timeline: name it with timeline=…")
 
 
 def with_files(one: Checkpoint) -> Checkpoint:
@@ -51,14 +46,18 @@ def with_files(one: Checkpoint) -> Checkpoint:
 def check_host(one: Checkpoint, *command: str) -> None:
     """Refuse to touch files of another machine, with what to type there."""
     files = one.files
-    if files is None or files.host is None:
-        return
-    where = f"host {files.host}" if files.host else "a host that is not known"
-    raise Refused(
+    if files is not None and files.host is not None:
+        raise elsewhere(files.host, files.workspace, *command)
+
+
+def elsewhere(host: str, workspace: str, *command: str) -> Refused:
+    """What is answered where files of another machine would be touched."""
+    where = f"host {host}" if host else "a host that is not known"
+    return Refused(
         409,
         "other_host",
-        f"the files of {one.timeline}:{one.seq} are in {files.workspace} of {where}, which this "
-        f"server cannot reach; type there: {shlex.join(('hardsave', *command))}",
+        f"the files are in {workspace} of {where}, which this server cannot reach; type there: "
+        f"{shlex.join(('hardsave', *command))}",
     )
 
 

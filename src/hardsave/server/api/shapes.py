@@ -191,9 +191,16 @@ TASK = shape(
     error_message=or_null(TEXT),
     result=VALUE,
     metadata=VALUE,
+    place=WHOLE,
 )
 TASK_EVENT = shape(
-    number=WHOLE, kind=TEXT, at=MOMENT, generation=WHOLE, about=VALUE, by=or_null(TEXT)
+    number=WHOLE,
+    kind=TEXT,
+    at=MOMENT,
+    generation=WHOLE,
+    epoch=WHOLE,
+    about=VALUE,
+    by=or_null(TEXT),
 )
 STEP = shape(
     path=TEXT,

@@ -7,6 +7,7 @@ from hardsave.server.api import (
     about,
     contents,
     differences,
+    events,
     health,
     history,
     openapi,
@@ -36,6 +37,7 @@ ROUTES: tuple[Route, ...] = (
     *history.ROUTES,
     *saves.ROUTES,
     *work.ROUTES,
+    *events.ROUTES,
     *health.ROUTES,
     *upkeep.ROUTES,
     Route(

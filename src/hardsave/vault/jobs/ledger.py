@@ -29,7 +29,7 @@ from hardsave.vault import operations
 from hardsave.vault.arguments import check_limit
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs import state as states
-from hardsave.vault.jobs.reads import JobReads, order
+from hardsave.vault.jobs.reads import JobReads
 from hardsave.vault.jobs.spec import JobId, JobResumption, JobSpec, OnSuccess
 from hardsave.vault.jobs.state import Job, JobState, Saved
 from hardsave.vault.line import checkpoint_at, delete_with_tasks
@@ -63,13 +63,15 @@ class Jobs(JobReads):
         on_success: OnSuccess = "archive",
         priority: int = 0,
         about: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> Job:
         """Queue a job, unless it is there already; one that is comes back as it stands.
 
         `agent` is a name that a worker knows; until one that does runs, it stays queued. After a
         failure or a crash it is tried again by itself `retries` times, for as long as it has
         turns; after that `resume` takes it up. On success its history stays, or is purged.
-        `callback` is told when it is over, until it has answered.
+        `callback` is told when it is over, until it has answered. For the `key` see `resume`:
+        without one, a job of this id that was asked the same is the same request.
         """
         if specs.parse(id).number != 1:
             raise Misuse(f"{id!r} reads as a job that was resumed; choose an id without '~N'")
@@ -87,13 +89,27 @@ class Jobs(JobReads):
             on_success=on_success,
             about=dict(about or {}),
         )
+        said = specs.to_plain(spec, JobId(id))
+        request = requests.request(self._desk, key, "add job", said, text, priority)
+        job, _ = requests.once(
+            self._desk,
+            request,
+            lambda: self._added(spec, text or prompt, priority, request),
+            lambda made: self.get(requests.told(made)["task"]),
+        )
+        return job
+
+    def _added(self, spec: JobSpec, text: str, priority: int, request: Request) -> Job:
+        id = spec.lineage
         known = self._known(id, spec)
         if known is not None:
             return known
         if self._vault.timeline(id).head is not None:
             raise Conflict(f"timeline {id!r} holds something else; choose another id for the job")
         try:
-            self._queue(spec, JobId(id), text or prompt, priority)
+            self._queue(spec, JobId(id), text, priority, request)
+        except MadeMeanwhile:
+            raise
         except Conflict:
             known = self._known(id, spec)  # perhaps the same request was made just now
             if known is None:
@@ -406,4 +422,4 @@ def _behind(jobs: list[Job], cursor: Any) -> list[Job]:
         is_one = False
     if not is_one or (at is not None and at.tzinfo is None):
         raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}")
-    return [job for job in jobs if order(job) < (not when, at, id)]
+    return [job for job in jobs if states.order(job) < (not when, at, id)]
