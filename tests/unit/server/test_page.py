@@ -1,9 +1,9 @@
 """What a browser is served without a browser: the shell, its files, the pages without a script."""
 
-import gzip
 import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import pytest
 
@@ -14,6 +14,7 @@ from hardsave.server.errors import answer, refusal
 from hardsave.server.page import render, shell
 from hardsave.server.public import Public, public_of
 from hardsave.server.route import HTML, Allowed, Answer, Call
+from hardsave.server.sending import in_bytes
 from hardsave.server.table import find
 
 HOSTILE = '"><script>document.title="taken"</script>\' onclick=x \u202eevil\u202c \x1b[31mred'
@@ -77,9 +78,18 @@ def test_the_shell_loads_files_of_the_package_alone() -> None:
     assert page.text.count("hardsave log") == 1  # what a browser without scripts is told
 
 
+def test_every_module_imports_files_that_are_there() -> None:
+    names = shell.assets().keys()
+    for name, asset in shell.assets().items():
+        if name.endswith(".js"):
+            text = asset.content.decode()
+            imported = re.findall(r'\b(?:from |import |import\()"(\./[^"]+)"', text)
+            assert {each.removeprefix("./") for each in imported} <= names, name
+
+
 def test_no_file_of_the_page_names_another_site_or_makes_html_of_a_text() -> None:
-    for name, (_, content, _) in shell.assets().items():
-        text = content.decode().replace("http://www.w3.org/2000/svg", "")
+    for name, asset in shell.assets().items():
+        text = asset.content.decode().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?:|//cdn|@import|url\(", text), name
         made = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|eval\(|Function\("
         assert not re.search(made, text), name
@@ -87,8 +97,20 @@ def test_no_file_of_the_page_names_another_site_or_makes_html_of_a_text() -> Non
 
 
 def test_the_page_is_small() -> None:
-    packed = [gzip.compress(content, 6) for _, content, _ in shell.assets().values()]
-    assert sum(map(len, packed)) <= MOST_BYTES
+    sent = [in_bytes(get(f"/assets/{name}"), "gzip").body for name in shell.assets()]
+    assert sum(map(len, sent)) <= MOST_BYTES
+
+
+def test_what_is_sent_lacks_comments_and_indentation_alone() -> None:
+    source = (
+        '// for readers\nconst a = "// no comment"; // nor this\n  /** of\n   * b */\n  b(`  c`);\n'
+    )
+    assert shell.shortened(source) == 'const a = "// no comment"; // nor this\nb(`  c`);\n'
+    for each in (files("hardsave.server.page") / "assets").iterdir():
+        if each.name.endswith(".js"):
+            lines = each.read_text("utf-8").splitlines()
+            code = [line for line in lines if not line.lstrip().startswith(("//", "*", "/*"))]
+            assert [line for line in code if line.count("`") % 2] == [], each.name
 
 
 def test_a_file_that_a_browser_has_is_not_sent_again() -> None:
