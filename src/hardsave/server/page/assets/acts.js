@@ -26,16 +26,16 @@ async function done(path, body, said, options) {
   }
 }
 
-/** The buttons for a job; `reload` is called after an act. */
-export function jobActs(job, reload) {
+/** The buttons for a job; `reload` is called after an act. `brief`: without those that let go. */
+export function jobActs(job, reload, { brief = false } = {}) {
   if (!may("act")) return [];
   const run = (make) => async () => (await make(job)) && reload();
   return [
     job.can_resume && button("Resume…", "resume", run(resume), "primary"),
     job.question !== null && h("a", { class: "button", href: href("inbox", { id: job.id }) }, "Answer"),
     !job.is_over && button("Cancel", "cancel", run(({ id }) => done("tasks/cancel", { id }, `${id} is cancelled`))),
-    job.can_delete && button("Delete…", "delete", run(remove)),
-    may("admin") && job.checkpoint !== null && button("Purge…", "purge", run(purge)),
+    !brief && job.can_delete && button("Delete…", "delete", run(remove)),
+    !brief && may("admin") && job.checkpoint !== null && button("Purge…", "purge", run(purge)),
   ];
 }
 

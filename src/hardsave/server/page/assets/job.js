@@ -84,7 +84,7 @@ class Job {
     put(this.parts.top, [job, task?.state, task?.question], () => this.top());
     put(this.parts.facts, [job, job ? null : task], () => (job ? facts(ofJob(job)) : facts(ofTask(task))));
     put(this.parts.acts, [job, job ? null : task], () => (job ? jobActs(job, reload) : taskActs(task, reload)));
-    put(this.parts.steps, steps, () => steps.length > 0 && [h("h2", {}, "Steps"), stepTable(steps)]);
+    put(this.parts.steps, steps, () => steps.length > 0 && [h("h2", {}, "Steps"), h("ol", { class: "steps" }, steps.map(stepRow))]);
     put(this.parts.history, task?.history ?? [], () => task && [h("h2", {}, "What happened"), h("ol", { class: "happened", reversed: true }, [...task.history].reverse().map(happening))]);
   }
 
@@ -171,24 +171,16 @@ function called(calls, isActive) {
     }));
 }
 
-function stepTable(steps) {
-  return h(
-    "table",
-    { class: "steps" },
-    h("thead", {}, h("tr", {}, ["Step", "How it ended", "When", "What it gave"].map((each) => h("th", { scope: "col" }, each)))),
-    h("tbody", {}, steps.map(stepRow)),
-  );
-}
-
 function stepRow({ path, state, started_at, ended_at, value, is_cut }) {
   const isUnknown = state === "unknown";
+  const at = ended_at ?? started_at;
   return h(
-    "tr",
+    "li",
     { class: isUnknown ? "unknown" : "" },
-    h("td", { class: "mono" }, line(path, 120)),
-    h("td", {}, h("span", { class: `state ${state}` }, isUnknown ? "end not known" : state), isUnknown && h("span", { class: "quiet" }, " its process died: look what it did before it is taken again")),
-    h("td", { class: "quiet" }, ended_at ?? started_at ? when(ended_at ?? started_at) : ""),
-    h("td", {}, value && (value.length > 80 ? h("details", {}, h("summary", {}, line(value, 80)), h("pre", { class: "text" }, shown(value), is_cut && "…")) : line(value, 80))),
+    h("span", { class: "mono" }, line(path, 120)),
+    h("span", { class: `state ${state}` }, isUnknown ? "end not known" : state),
+    h("div", { class: "gave" }, isUnknown ? "Its process died: look what it did before it is taken again." : value && (value.length > 80 ? h("details", {}, h("summary", {}, line(value, 80)), h("pre", { class: "text" }, shown(value), is_cut && "…")) : line(value, 80))),
+    h("span", { class: "age quiet" }, at ? when(at) : ""),
   );
 }
 

@@ -165,7 +165,7 @@ function jobRow(job, reload) {
     h("span", { class: `state ${job.state}` }, job.state.replace("_", " ")),
     h("span", { class: "progress" }, h("progress", { max: 100, value: job.percent, "aria-label": `Progress of ${line(job.id, 60)}` }), h("span", { class: "quiet" }, `turn ${job.turns} of ${job.max_turns}`)),
     h("span", { class: "age quiet" }, job.updated_at ? when(job.updated_at) : "not begun"),
-    h("span", { class: "acts" }, jobActs(job, reload)),
+    h("span", { class: "acts" }, jobActs(job, reload, { brief: true })),
     h("p", { class: "cut" }, line(job.text, 240)),
     job.question !== null && h("p", { class: "asked cut" }, line(job.question, 300)),
     job.failure !== null && h("p", { class: "broke cut" }, line(job.failure, 300)),
