@@ -16,7 +16,6 @@ from hardsave.errors import (
     Unavailable,
 )
 from hardsave.server.page import render
-from hardsave.server.page.render import Links
 from hardsave.server.route import HTML, JSON, Answer, Route
 from hardsave.wording import in_our_words
 
@@ -96,7 +95,7 @@ def answer(
     """The answer to a request that is refused, in the form of its route."""
     detail = str(refused)
     if as_page:
-        page = render.page("refused.html", Links(prefix), refused=refused, detail=detail)
+        page = render.refused(prefix, refused.title, refused.code, detail)
         return Answer(refused.status, page, HTML, refused.headers)
     if route is not None and route.documented:
         body = {"error": refused.title, "message": detail}

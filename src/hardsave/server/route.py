@@ -61,6 +61,7 @@ class Answer(NamedTuple):
     media_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
     live: Asked | None = None
+    packed: bytes | None = None  # the body gzipped, where that was done before
 
 
 Handler = Callable[[Call], Answer]

@@ -74,8 +74,8 @@ def test_the_link_lets_one_browser_in_once_and_the_log_tells_no_secret(server: S
         assert "SameSite=Strict" in cookie
         assert browser.get("/").status_code == 200
         assert browser.get("/checkpoints").status_code == 401  # for programs, by tokens alone
-        for headers in ({}, own):  # without the token of a form
-            answer = browser.post("/resume", data={"id": "x"}, headers=headers)
+        for headers in ({}, own):  # without the token of the session
+            answer = browser.post("/api/v1/jobs/resume", json={"id": "x"}, headers=headers)
             assert answer.status_code == 403
     again = httpx2.post(f"{server.url}/login", data={"key": key[0]}, headers=own)
     assert again.status_code == 401

@@ -5,10 +5,21 @@ from typing import Any
 
 from hardsave import Checkpoint
 from hardsave.errors import Misuse, NotFound
-from hardsave.server.api import refs
+from hardsave.server.api import data, refs
 from hardsave.server.api.caching import kept, tag_of, unchanged
-from hardsave.server.api.shapes import FLAG, ID, PATH, TEXT, WHOLE, listed, or_null, shape
-from hardsave.server.fields import number, path, text
+from hardsave.server.api.shapes import (
+    FLAG,
+    ID,
+    PATH,
+    TEXT,
+    WHOLE,
+    listed,
+    named,
+    or_null,
+    page_of,
+    shape,
+)
+from hardsave.server.fields import PAGED, number, path, text
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault import file_sides, json_data
@@ -53,6 +64,13 @@ def show_file(call: Call) -> Answer:
     if then(path) is None and now(path) is None:
         raise NotFound(f"neither checkpoint has {path!r}; GET /api/v1/diff lists what differs")
     return kept(Answer(body=_lines(path, file_sides.patch(path, then, now))), tag)
+
+
+def file_history(call: Call) -> Answer:
+    one = refs.with_files(refs.checkpoint(call))
+    asked = call.asked
+    found = call.vault.file_history(one, asked["path"], limit=asked["limit"], after=asked["cursor"])
+    return Answer(body=data.page(found, data.version))
 
 
 def _ends(call: Call) -> tuple[Checkpoint, Checkpoint | None]:
@@ -134,6 +152,18 @@ ROUTES = (
             shape(path=PATH, unified=TEXT, is_cut=FLAG),
             (*_ENDS, path("path", "A path inside of the workspace.", needed=True)),
             headers=("If-None-Match",),
+        ),
+    ),
+    Route(
+        "GET",
+        "/api/v1/file/history",
+        file_history,
+        "read",
+        lane="slow",
+        spec=Spec(
+            "Which checkpoints have added, changed or removed a file, newest first",
+            page_of(named("FileVersion")),
+            (*refs.AT, path("path", "A path inside of the workspace.", needed=True), *PAGED),
         ),
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 from hardsave import Checkpoint, Operation, Timeline, checkpoint_id
 from hardsave.defaults import MAX_DESCRIPTION, MAX_NAME, MAX_SAVE_BYTES
 from hardsave.errors import Conflict, Misuse
-from hardsave.server.api import data, refs
+from hardsave.server.api import data, going_on, refs
 from hardsave.server.api.conditions import (
     REPLAYED,
     check_given,
@@ -19,7 +19,17 @@ from hardsave.server.api.conditions import (
     noting_repeats,
     precondition,
 )
-from hardsave.server.api.shapes import CHANGES, OPERATION, PATH, WHOLE, also, named, or_null, shape
+from hardsave.server.api.shapes import (
+    CHANGES,
+    OPERATION,
+    PATH,
+    REWIND,
+    WHOLE,
+    also,
+    named,
+    or_null,
+    shape,
+)
 from hardsave.server.fields import Field, choice, flag, mapping, paths, text, value
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
@@ -118,7 +128,8 @@ def rewind(call: Call) -> Answer:
     )
     with noting_repeats() as noted, precondition(call):
         done = _rewound(call, dry_run=False)
-    return noted.answered(Answer(body=data.rewind(done, dry_run=False)))
+    further = {"going_on": going_on.after_rewind(call, done)}
+    return noted.answered(Answer(body={**data.rewind(done, dry_run=False), **further}))
 
 
 def _rewound(call: Call, *, dry_run: bool) -> Any:
@@ -160,8 +171,11 @@ def _step(call: Call, kind: str, take: Callable[[Any], Operation]) -> Answer:
         except OtherHost as error:
             command = (kind,) if name is None else (kind, "--timeline", name)
             raise refs.elsewhere(error.host, error.path, *command) from error
-    files = None if done.files is None else json_data.file_changes(done.files)
-    return noted.answered(Answer(body={**data.operation(done), "files": files}))
+    further = {
+        "files": None if done.files is None else json_data.file_changes(done.files),
+        "going_on": going_on.after_step(call, done),
+    }
+    return noted.answered(Answer(body={**data.operation(done), **further}))
 
 
 def fork(call: Call) -> Answer:
@@ -173,7 +187,8 @@ def fork(call: Call) -> Answer:
     with noting_repeats() as noted:
         line = call.vault.timeline(asked["timeline"] or asked["name"])
         made = line.fork(asked["ref"], name=asked["name"], key=key_of(call))
-    body = {"timeline": data.session(call.vault.session(made.name)), "directory": None}
+    session = data.session(call.vault.session(made.name))
+    body = {"timeline": session, "directory": None, "going_on": None}
     return noted.answered(Answer(201, body))
 
 
@@ -189,9 +204,11 @@ def _fork_into(call: Call, source: Any) -> Answer:
         made = workspace.fork(
             source.id, beside.with_name(name), name=call.asked["name"], key=key_of(call)
         )
+    path = str(made.workspace.path)
     body = {
         "timeline": data.session(call.vault.session(made.timeline.name)),
-        "directory": str(made.workspace.path),
+        "directory": path,
+        "going_on": going_on.after_fork(call, source, made.timeline.name, path),
     }
     return noted.answered(Answer(201, body))
 
@@ -254,8 +271,8 @@ _FORKED: tuple[Field, ...] = (
     text("name", "What the new timeline is called.", needed=True, most=MAX_NAME),
     text("directory", "The name of a new directory beside the workspace, for its files.", most=255),
 )
-_FORK = shape(timeline=named("Session"), directory=or_null(PATH))
-_STEP = also(OPERATION, files=or_null(CHANGES))
+_FORK = shape(timeline=named("Session"), directory=or_null(PATH), going_on=going_on.SHAPE)
+_STEP = also(OPERATION, files=or_null(CHANGES), going_on=going_on.SHAPE)
 
 
 def _post(path: str, handler: Any, spec: Spec, **more: Any) -> Route:
@@ -285,7 +302,12 @@ ROUTES = (
     _post(
         "rewind",
         rewind,
-        Spec("Go back", named("Rewind"), body=_REWOUND, headers=("If-Match", *_KEY)),
+        Spec(
+            "Go back",
+            also(REWIND, going_on=going_on.SHAPE),
+            body=_REWOUND,
+            headers=("If-Match", *_KEY),
+        ),
     ),
     _post(
         "undo",

@@ -12,8 +12,9 @@ from hardsave.server import job_request
 from hardsave.server.api import data
 from hardsave.server.api.conditions import key_of, noting_repeats
 from hardsave.server.api.shapes import TASK, also, listed, named, page_of, shape
-from hardsave.server.fields import PAGED, Field, choice, flag, number, text, value
+from hardsave.server.fields import PAGED, Field, choice, flag, mapping, number, text, value
 from hardsave.server.route import Answer, Call, Route, Spec
+from hardsave.tasks import step_list
 from hardsave.values.spelling import from_json
 from hardsave.vault import json_data
 from hardsave.vault.jobs.spec import check_url
@@ -37,7 +38,8 @@ def list_tasks(call: Call) -> Answer:
 def show_task(call: Call) -> Answer:
     one = call.vault.tasks.get(call.asked["id"])
     history = [json_data.happening(each) for each in call.vault.tasks.history(one.id)]
-    return Answer(body={**json_data.task(one), "history": history})
+    steps = [data.step(each) for each in step_list.of_task(call.vault.tasks, one.id)]
+    return Answer(body={**json_data.task(one), "history": history, "steps": steps})
 
 
 def cancel_task(call: Call) -> Answer:
@@ -147,7 +149,12 @@ def _callback(call: Call) -> str | None:
 def approve_job(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
-        done = call.vault.jobs.approve(asked["id"], question=asked["question"], key=key_of(call))
+        done = call.vault.jobs.approve(
+            asked["id"],
+            arguments=None if asked["arguments"] is None else from_json(asked["arguments"]),
+            question=asked["question"],
+            key=key_of(call),
+        )
     return noted.answered(Answer(body=data.job(done)))
 
 
@@ -221,8 +228,8 @@ ROUTES = (
     _get(
         "task",
         show_task,
-        "One task, with all that happened to it",
-        also(TASK, history=listed(named("TaskEvent"))),
+        "One task, with all that happened to it, and the steps of its journal",
+        also(TASK, history=listed(named("TaskEvent")), steps=listed(named("Step"))),
         _ID,
     ),
     _post("tasks/cancel", cancel_task, "Let a task not run, or not any further", _TASK, _ID),
@@ -248,7 +255,15 @@ ROUTES = (
     _get("job", show_job, "One job, by any of its ids", _JOB, _ID),
     _post("jobs", add_job, "Queue a job", _JOB, *_ADDED, status=202),
     _post("jobs/resume", resume_job, "Queue a job again, from its last save", _JOB, *_RESUMED),
-    _post("jobs/approve", approve_job, "Let a job make its call", _JOB, _ID, _QUESTION),
+    _post(
+        "jobs/approve",
+        approve_job,
+        "Let a job make its call",
+        _JOB,
+        _ID,
+        mapping("arguments", "Make it with these instead; the agent is told."),
+        _QUESTION,
+    ),
     _post(
         "jobs/deny",
         deny_job,

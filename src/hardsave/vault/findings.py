@@ -1,4 +1,7 @@
-"""What doctor finds, and how bad it is. Pure: decided over what was measured."""
+"""What is found where saves are made, and how bad it is. Pure: decided over what was measured.
+
+`hardsave doctor` and the dashboard say the same of it.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Literal
