@@ -34,7 +34,7 @@ from hardsave.server.fields import Field, choice, flag, mapping, paths, text, va
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
 from hardsave.values.spelling import from_json, to_json
-from hardsave.vault import json_data
+from hardsave.vault import json_data, projects
 from hardsave.vault.places import OtherHost
 
 _ABOUT = ("name", "kind", "description", "title")
@@ -205,6 +205,8 @@ def _fork_into(call: Call, source: Any) -> Answer:
             source.id, beside.with_name(name), name=call.asked["name"], key=key_of(call)
         )
     path = str(made.workspace.path)
+    if call.project is not None:  # commands that are typed there go on with this store
+        projects.adopt(os.environ, made.workspace.path, call.project.store_url)
     body = {
         "timeline": data.session(call.vault.session(made.timeline.name)),
         "directory": path,
