@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from hardsave import Vault
 from hardsave.actor import acting_as
+from hardsave.defaults import LIVE_CLIENTS
 from hardsave.logs import log
 from hardsave.progress import deadline, stop_when
 from hardsave.server import door, errors
@@ -43,7 +44,14 @@ _NO_PROXY = Public()
 _OPEN = Caller("", None, "read")  # the caller of a route that is open
 _LONGEST_LOGGED = 200  # characters of a path
 _BODY_SECONDS = 20  # that a body may take to arrive
-_SECONDS = {"loop": 5.0, "quick": 20.0, "write": 60.0, "slow": 120.0, "upkeep": 3_600.0}
+_SECONDS = {
+    "loop": 5.0,
+    "quick": 20.0,
+    "live": 20.0,
+    "write": 60.0,
+    "slow": 120.0,
+    "upkeep": 3_600.0,
+}
 """That a handler may take."""
 _LOOK_SECONDS = 5.0  # after which a client of a stream is looked at again: its token may be revoked
 _WATCHED = ("slow", "upkeep")  # lanes whose calls end when their client goes away
@@ -86,6 +94,8 @@ class App:
         self._hub = Hub(self._open_vault, event, stamps=stamps)
         self._lanes = {
             "quick": Lane("quick", threads=8, waiting=64),
+            # All clients of streams come again at once when a server is started again.
+            "live": Lane("live", threads=2, waiting=LIVE_CLIENTS),
             "slow": Lane("slow", threads=2, waiting=32),
             "write": Lane("write", threads=4, waiting=32),
             "upkeep": Lane("upkeep", threads=1, waiting=8),

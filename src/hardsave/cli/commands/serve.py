@@ -88,8 +88,7 @@ def _option(*names: str, **about: Any) -> Callable[[F], F]:
     help="POST /webhook may name it.",
 )
 def serve(session: Session, **given: Any) -> None:
-    """Serve this project's jobs over HTTP, for programs and for a browser; or those of all
-    projects.
+    """Serve this project, or all of yours, to programs and to a browser.
 
     On this machine alone, unless --host names another address: that needs tokens, which
     'hardsave token add' makes. Ctrl-C stops it.

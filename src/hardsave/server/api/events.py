@@ -56,6 +56,7 @@ ROUTES = (
         "/api/v1/events",
         stream,
         "read",
+        lane="live",
         spec=Spec(
             "What happens, as it happens: server-sent events, with ids to go on from",
             TEXT,
