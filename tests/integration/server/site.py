@@ -3,7 +3,7 @@
 import logging
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -95,13 +95,17 @@ class Site(NamedTuple):
 
     def written(self) -> list[tuple[str, list[object]]]:
         """Every row of the store."""
-        path = self.server.store.removeprefix("sqlite:///")
-        with sqlite3.connect(path) as connection:
-            tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-            return [
-                (name, list(connection.execute(f'SELECT * FROM "{name}"')))  # noqa: S608 # its own
-                for (name,) in tables.fetchall()
-            ]
+        return rows(self.server.store.removeprefix("sqlite:///"))
+
+
+def rows(path: str | Path) -> list[tuple[str, list[object]]]:
+    """Every row of a database."""
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        return [
+            (name, list(connection.execute(f'SELECT * FROM "{name}"')))  # noqa: S608 # its own
+            for (name,) in tables.fetchall()
+        ]
 
 
 @contextmanager
