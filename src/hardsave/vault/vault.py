@@ -19,6 +19,7 @@ from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.types import DEFAULT_TYPES, Types
+from hardsave.stores import requests
 from hardsave.stores.base import Store
 from hardsave.stores.host.identity import host_id
 from hardsave.stores.lent import lend
@@ -499,6 +500,11 @@ def last_purge(vault: Vault) -> int:
     """The number of the last commit that purged something of this user; 0 if none has. What was
     read before it may not hold any more."""
     return vault._context.store.last_purge(vault.user)
+
+
+def check_key_unused(vault: Vault, key: str) -> None:
+    """`Conflict` if the key is that of an operation, or of something that was done to a task."""
+    requests.check_unused(vault._context, key)
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":

@@ -1,15 +1,14 @@
 """Tasks and jobs: lists, one of them, and what a person decides about them."""
 
-import os
 import secrets
 from typing import Any
 
 from hardsave import Task
 from hardsave.objects.hashing import digest
 from hardsave.page import Page
-from hardsave.server import job_request
+from hardsave.server import directories, job_request
 from hardsave.server.api import data
-from hardsave.server.api.conditions import key_of, noting_repeats
+from hardsave.server.api.conditions import key_of_act, noting_repeats
 from hardsave.server.api.shapes import TASK, also, listed, named, page_of, shape
 from hardsave.server.fields import PAGED, Field, choice, flag, number, text, value
 from hardsave.server.route import Answer, Call, Route, Spec
@@ -41,7 +40,7 @@ def show_task(call: Call) -> Answer:
 
 def cancel_task(call: Call) -> Answer:
     with noting_repeats() as noted:
-        done = call.vault.tasks.cancel(call.asked["id"], key=key_of(call))
+        done = call.vault.tasks.cancel(call.asked["id"], key=key_of_act(call))
     return noted.answered(Answer(body=json_data.task(done)))
 
 
@@ -49,7 +48,7 @@ def retry_task(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
         done = call.vault.tasks.retry(
-            asked["id"], unknown=asked["unknown"], force=asked["force"], key=key_of(call)
+            asked["id"], unknown=asked["unknown"], force=asked["force"], key=key_of_act(call)
         )
     return noted.answered(Answer(body=json_data.task(done)))
 
@@ -58,7 +57,10 @@ def answer_task(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
         done = call.vault.tasks.answer(
-            asked["id"], from_json(asked["answer"]), question=asked["question"], key=key_of(call)
+            asked["id"],
+            from_json(asked["answer"]),
+            question=asked["question"],
+            key=key_of_act(call),
         )
     return noted.answered(Answer(body=json_data.task(done)))
 
@@ -94,7 +96,7 @@ def add_job(call: Call) -> Answer:
     asked = call.asked
     wanted = job_request.permitted(
         job_request.Submission(asked["prompt"], asked["agent"], asked["workspace"], None),
-        os.path.realpath(asked["workspace"]) if os.path.isabs(asked["workspace"]) else None,
+        directories.real(asked["workspace"]),
         call.allowed,
         tell=True,
     )
@@ -107,14 +109,14 @@ def add_job(call: Call) -> Answer:
             max_turns=asked["max_turns"],
             retries=asked["retries"],
             callback=_callback(call),
-            key=key_of(call),
+            key=key_of_act(call),
         )
     return noted.answered(Answer(202, data.job(job)))
 
 
 def _job_id(call: Call) -> str:
     """The one that was named; else one of its key, so that a repeated request finds its job."""
-    key = key_of(call)
+    key = key_of_act(call)
     if call.asked["id"] is not None:
         return str(call.asked["id"])
     return (
@@ -131,7 +133,7 @@ def resume_job(call: Call) -> Answer:
             max_turns=asked["max_turns"],
             callback=_callback(call),
             keep_files=asked["keep_files"],
-            key=key_of(call),
+            key=key_of_act(call),
         )
     return noted.answered(Answer(body=data.job(done)))
 
@@ -146,7 +148,9 @@ def _callback(call: Call) -> str | None:
 def approve_job(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
-        done = call.vault.jobs.approve(asked["id"], question=asked["question"], key=key_of(call))
+        done = call.vault.jobs.approve(
+            asked["id"], question=asked["question"], key=key_of_act(call)
+        )
     return noted.answered(Answer(body=data.job(done)))
 
 
@@ -154,14 +158,14 @@ def deny_job(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
         done = call.vault.jobs.deny(
-            asked["id"], asked["reason"] or "", question=asked["question"], key=key_of(call)
+            asked["id"], asked["reason"] or "", question=asked["question"], key=key_of_act(call)
         )
     return noted.answered(Answer(body=data.job(done)))
 
 
 def delete_job(call: Call) -> Answer:
     with noting_repeats() as noted:
-        gone = call.vault.jobs.delete(call.asked["id"], key=key_of(call))
+        gone = call.vault.jobs.delete(call.asked["id"], key=key_of_act(call))
     return noted.answered(Answer(body={"deleted": data.job(gone)}))
 
 
