@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from hardsave import Vault
 from hardsave.actor import acting_as
 from hardsave.defaults import LIVE_CLIENTS
+from hardsave.errors import HardsaveError
 from hardsave.logs import log
 from hardsave.progress import deadline, stop_when
 from hardsave.server import door, errors
@@ -156,7 +157,9 @@ class App:
             while not (await asyncio.wait({telling}, timeout=_LOOK_SECONDS))[0]:
                 self._let_in(seen, found)
             telling.result()
-        except Refused:  # its token was revoked, say: the stream ends here, and is asked for again
+        except HardsaveError:
+            # Its token was revoked, or tokens cannot be read: the stream ends here. The client is
+            # told why when it asks for another.
             pass
         finally:
             telling.cancel()

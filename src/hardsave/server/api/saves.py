@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hardsave import Checkpoint, Operation, Timeline, checkpoint_id
+from hardsave import Checkpoint, Operation, Timeline
 from hardsave.defaults import MAX_DESCRIPTION, MAX_NAME, MAX_SAVE_BYTES
 from hardsave.errors import Conflict, Misuse
 from hardsave.server.api import data, going_on, refs
@@ -16,8 +16,10 @@ from hardsave.server.api.conditions import (
     expected,
     expected_head,
     key_of,
+    key_of_act,
     noting_repeats,
     precondition,
+    saved_as,
 )
 from hardsave.server.api.shapes import (
     CHANGES,
@@ -36,6 +38,7 @@ from hardsave.timeline.names import KINDS
 from hardsave.values.spelling import from_json, to_json
 from hardsave.vault import json_data, projects
 from hardsave.vault.places import OtherHost
+from hardsave.vault.vault import check_key_unused
 
 _ABOUT = ("name", "kind", "description", "title")
 _SAYS_NOTHING: Mapping[str, Any] = {
@@ -59,7 +62,8 @@ def save(call: Call) -> Answer:
     options = _options(call)
     key = key_of(call)
     if key is not None:
-        options["id"] = checkpoint_id("request", key)
+        check_key_unused(call.vault, key)
+        options["id"] = saved_as(key)
     is_known = key is not None and call.vault.knows(options["id"])
     with precondition(call):
         if not given:
@@ -147,7 +151,7 @@ def _rewound(call: Call, *, dry_run: bool) -> Any:
             tasks=asked["tasks"],
             dry_run=dry_run,
             expect=None if dry_run else expected(call),
-            key=None if dry_run else key_of(call),
+            key=None if dry_run else key_of_act(call),
         )
     except OtherHost as error:
         command = ("rewind", line.get(asked["ref"]).id, "--timeline", line.name)
@@ -155,11 +159,11 @@ def _rewound(call: Call, *, dry_run: bool) -> Any:
 
 
 def undo(call: Call) -> Answer:
-    return _step(call, "undo", lambda where: where.undo(key=key_of(call)))
+    return _step(call, "undo", lambda where: where.undo(key=key_of_act(call)))
 
 
 def redo(call: Call) -> Answer:
-    return _step(call, "redo", lambda where: where.redo(key=key_of(call)))
+    return _step(call, "redo", lambda where: where.redo(key=key_of_act(call)))
 
 
 def _step(call: Call, kind: str, take: Callable[[Any], Operation]) -> Answer:
@@ -186,7 +190,7 @@ def fork(call: Call) -> Answer:
         refs.check_whole(asked["ref"])
     with noting_repeats() as noted:
         line = call.vault.timeline(asked["timeline"] or asked["name"])
-        made = line.fork(asked["ref"], name=asked["name"], key=key_of(call))
+        made = line.fork(asked["ref"], name=asked["name"], key=key_of_act(call))
     session = data.session(call.vault.session(made.name))
     body = {"timeline": session, "directory": None, "going_on": None}
     return noted.answered(Answer(201, body))
@@ -202,7 +206,7 @@ def _fork_into(call: Call, source: Any) -> Answer:
     workspace = call.vault.workspace(beside)
     with noting_repeats() as noted:
         made = workspace.fork(
-            source.id, beside.with_name(name), name=call.asked["name"], key=key_of(call)
+            source.id, beside.with_name(name), name=call.asked["name"], key=key_of_act(call)
         )
     path = str(made.workspace.path)
     if call.project is not None:  # commands that are typed there go on with this store
@@ -223,21 +227,21 @@ def delete_checkpoint(call: Call) -> Answer:
     if timeline is None:
         refs.check_whole(ref)
     with noting_repeats() as noted:
-        gone = call.vault.delete(ref, timeline=timeline, key=key_of(call))
+        gone = call.vault.delete(ref, timeline=timeline, key=key_of_act(call))
     return noted.answered(Answer(body={"deleted": data.checkpoint(gone)}))
 
 
 def delete_timeline(call: Call) -> Answer:
     line = call.vault.timeline(call.asked["timeline"])
     with noting_repeats() as noted:
-        count = line.delete(key=key_of(call))
+        count = line.delete(key=key_of_act(call))
     return noted.answered(Answer(body={"deleted": count}))
 
 
 def clear_timeline(call: Call) -> Answer:
     line = call.vault.timeline(call.asked["timeline"])
     with noting_repeats() as noted:
-        count = line.clear(key=key_of(call))
+        count = line.clear(key=key_of_act(call))
     return noted.answered(Answer(body={"cleared": count}))
 
 
