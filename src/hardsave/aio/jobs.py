@@ -41,6 +41,7 @@ class Jobs:
         on_success: OnSuccess = "archive",
         priority: int = 0,
         about: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> Job:
         return await self._pool.run(
             self._sync.add,
@@ -56,6 +57,7 @@ class Jobs:
             on_success=on_success,
             priority=priority,
             about=about,
+            key=key,
         )
 
     async def get(self, id: str) -> Job:

@@ -218,8 +218,12 @@ class Vault:
     ) -> Page[Operation]:
         return await self._pool.run(self._sync.operations, timeline, limit=limit, after=after)
 
-    async def delete(self, ref: Ref, *, key: str | None = None) -> Checkpoint:
-        deleted, is_new = await self._pool.run_once(self._sync.delete, plain(ref), key=key)
+    async def delete(
+        self, ref: Ref, *, timeline: str | None = None, key: str | None = None
+    ) -> Checkpoint:
+        deleted, is_new = await self._pool.run_once(
+            self._sync.delete, plain(ref), timeline=timeline, key=key
+        )
         checkpoint = Checkpoint(deleted, self._pool)
         return await self._told("deleted", checkpoint) if is_new else checkpoint
 

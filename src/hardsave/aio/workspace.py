@@ -109,11 +109,19 @@ class Workspace:
         return Workspace(await self._pool.run(self._sync.take_over, wanted), self._pool)
 
     async def fork(
-        self, ref: Ref, directory: "str | os.PathLike[str]", *, name: str | None = None
+        self,
+        ref: Ref,
+        directory: "str | os.PathLike[str]",
+        *,
+        name: str | None = None,
+        key: str | None = None,
     ) -> "Fork":
-        made = await self._pool.run(self._sync.fork, plain(ref), directory, name=name)
+        made, is_new = await self._pool.run_once(
+            self._sync.fork, plain(ref), directory, name=name, key=key
+        )
         line = Timeline(made.timeline, self._pool)
-        await self._pool.tell("forked", line)
+        if is_new:
+            await self._pool.tell("forked", line)
         return Fork(line, Workspace(made.workspace, self._pool))
 
     def __fspath__(self) -> str:

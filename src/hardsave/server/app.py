@@ -4,24 +4,28 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import Coroutine
-from contextlib import nullcontext
+from collections.abc import Coroutine, Iterator
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
+from hardsave import Vault
 from hardsave.actor import acting_as
 from hardsave.logs import log
 from hardsave.progress import deadline, stop_when
 from hardsave.server import door, errors
 from hardsave.server.access import Access
+from hardsave.server.api.data import event
 from hardsave.server.body import DEEPEST_VALUE, read_form, read_json, read_value
 from hardsave.server.caller import Caller
 from hardsave.server.door import Seen
 from hardsave.server.errors import Refused
 from hardsave.server.fields import read_body, read_query
 from hardsave.server.lanes import Lane
+from hardsave.server.live.hub import Hub, Stream
+from hardsave.server.live.response import send_body
 from hardsave.server.projects import PROJECT, Catalogue, Project, chosen
 from hardsave.server.public import Public
 from hardsave.server.route import Allowed, Answer, Call, Route, Spec
@@ -41,6 +45,7 @@ _LONGEST_LOGGED = 200  # characters of a path
 _BODY_SECONDS = 20  # that a body may take to arrive
 _SECONDS = {"loop": 5.0, "quick": 20.0, "write": 60.0, "slow": 120.0, "upkeep": 3_600.0}
 """That a handler may take."""
+_LOOK_SECONDS = 5.0  # after which a client of a stream is looked at again: its token may be revoked
 _WATCHED = ("slow", "upkeep")  # lanes whose calls end when their client goes away
 
 
@@ -77,6 +82,8 @@ class App:
         self._public = public
         self._allowed = allowed
         self._routes = routes
+        stamps = catalogue.stamps if catalogue.is_all else None
+        self._hub = Hub(self._open_vault, event, stamps=stamps)
         self._lanes = {
             "quick": Lane("quick", threads=8, waiting=64),
             "slow": Lane("slow", threads=2, waiting=32),
@@ -92,34 +99,56 @@ class App:
         found = find(seen.method, seen.raw_path, self._routes)
         id = secrets.token_hex(8)
         try:
-            answer, caller = await self._answer(request, seen, found, id)
+            async with AsyncExitStack() as streams:
+                answer, caller, stream = await self._answer(request, seen, found, id, streams)
+                await send_answer(answer, id, send)
+                if stream is not None:
+                    await self._told(stream, seen, found, request, send)
         except ClientDisconnect:
             return
-        if answer.stream is None:
-            await send_answer(answer, id, send)
-        else:
-            await _while_there(request, send_answer(answer, id, send))
         _log_access(seen, answer, caller, id, time.monotonic() - began)
 
+    async def close(self) -> None:
+        """Say goodbye to the clients of streams."""
+        await self._hub.close()
+
     async def _answer(
-        self, request: Request, seen: Seen, found: Found, id: str
-    ) -> tuple[Answer, str]:
+        self, request: Request, seen: Seen, found: Found, id: str, streams: AsyncExitStack
+    ) -> tuple[Answer, str, Stream | None]:
         caller: Caller | None = None
+        stream: Stream | None = None
         try:
             caller = self._let_in(seen, found)
             if seen.method == "OPTIONS":
-                return _options(found), "" if caller is None else caller.name
+                return _options(found), "" if caller is None else caller.name, None
             door.check_body(seen, found)
             data = await _body(request, found)
             door.check_form(seen, found, caller, data)
             answer = await self._handled(request, seen, found, caller or _OPEN, data, id)
+            if answer.live is not None and seen.method == "GET":
+                stream = await streams.enter_async_context(self._hub.stream(answer.live))
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:  # the server stops, and has waited for long enough
             answer = self._refused(errors.stopping(), seen, found, caller, id)
         except Exception as error:  # noqa: BLE001 # each is answered, and a fault is logged
             answer = self._refused(error, seen, found, caller, id)
-        return answer, "" if caller is None else caller.name
+        return answer, "" if caller is None else caller.name, stream
+
+    async def _told(
+        self, stream: Stream, seen: Seen, found: Found, request: Request, send: "Send"
+    ) -> None:
+        """Tell a client what happens, until it goes away or is not let in any more."""
+        telling = asyncio.ensure_future(send_body(stream, request.receive, send))
+        try:
+            while not (await asyncio.wait({telling}, timeout=_LOOK_SECONDS))[0]:
+                self._let_in(seen, found)
+            telling.result()
+        except Refused:  # its token was revoked, say: the stream ends here, and is asked for again
+            pass
+        finally:
+            telling.cancel()
+            await asyncio.wait({telling})
 
     def _let_in(self, seen: Seen, found: Found) -> Caller | None:
         """The caller; None on a route that is open."""
@@ -180,6 +209,12 @@ class App:
                 self._public,
             )
             return in_bytes(route.handler(call), sent.headers.get("accept-encoding"))
+
+    @contextmanager
+    def _open_vault(self, project: str, user: str | None) -> Iterator[Vault]:
+        """For the hub, which knows projects by their ids."""
+        with self._vaults.of(self._catalogue.get(project), user) as vault:
+            yield vault
 
     def _project(self, route: Route, caller: Caller, query: dict[str, str]) -> Project | None:
         """What the request is about; None: about no project, or about all of them."""

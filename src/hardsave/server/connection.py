@@ -6,7 +6,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0  # within which a request has come that was begun
-MOST = 256  # at once; past it, the one that has waited longest is closed
+MOST = 256  # that wait at once; past it, the one that has waited longest is closed
 
 
 class Connection(H11Protocol):
@@ -58,9 +58,10 @@ class Connection(H11Protocol):
 
 
 def _close_longest_waiting(connections: set[Any]) -> None:
-    """Requests that the server works on are never closed: their lanes bound them."""
+    """Requests that the server works on are never closed, nor do they count: their lanes bound
+    them, and the hub its streams, of which there may be more than that."""
     waiting = [each for each in connections if isinstance(each, Connection) and each.waits]
-    if waiting:
+    if len(waiting) > MOST:
         longest = min(waiting, key=lambda each: each._since)
         connections.discard(longest)
         longest.transport.abort()

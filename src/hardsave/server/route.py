@@ -1,12 +1,13 @@
 """What the parts of the server share: a route, a call that was let in, and its answer. Pure."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hardsave.defaults import MAX_REQUEST_BYTES
 from hardsave.server.caller import Caller, Scope
 from hardsave.server.fields import Field, Schema
+from hardsave.server.live.asked import Asked
 from hardsave.server.logins import Logins
 from hardsave.server.projects import Catalogue, Project
 from hardsave.server.public import Public
@@ -52,14 +53,14 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a handler answers. A body that is no text and no bytes becomes JSON. A `stream` comes
-    in the place of the body, for as long as the caller stays."""
+    """What a handler answers. A body that is no text and no bytes becomes JSON. What is `live` is
+    told in the place of a body, for as long as the caller stays."""
 
     status: int = 200
     body: Any = None
     media_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
-    stream: AsyncIterator[bytes] | None = None
+    live: Asked | None = None
 
 
 Handler = Callable[[Call], Answer]

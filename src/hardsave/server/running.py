@@ -1,5 +1,6 @@
 """Starts and stops the server: the socket, uvicorn, and the first request that it answers."""
 
+import asyncio
 import http.client
 import logging
 import signal
@@ -97,7 +98,7 @@ def serve(
         public=serving.public,
         allowed=serving.allowed,
     )
-    server = uvicorn.Server(_config(app))
+    server = _Server(app)
     url = f"http://{_named(_EVERY_ADDRESS.get(serving.host, serving.host))}:{port}"
     outside = serving.public.url or None
     ready = Ready(url, own, f"{outside or url}/login?key={access.logins.new_key()}", outside)
@@ -110,6 +111,21 @@ def serve(
         server.run(sockets=[listening])
     finally:
         vaults.close()
+
+
+class _Server(uvicorn.Server):
+    """Says goodbye to the clients of streams before it waits for all others."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(_config(app))
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._app.close()
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()  # its client does not read
+        await asyncio.sleep(0)
 
 
 def _config(app: App) -> uvicorn.Config:
@@ -136,7 +152,7 @@ def _listening(host: str, port: int) -> socket.socket:
         made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
-        made.listen(128)
+        made.listen(512)
     except OSError as error:
         raise Unavailable(
             f"{host}:{port} cannot be listened on ({error.strerror or error}); "

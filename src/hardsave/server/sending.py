@@ -36,8 +36,8 @@ _WITHOUT_BODY = (204, 304)
 
 def in_bytes(answer: Answer, accepted: str | None = None) -> Answer:
     """The answer with its body as bytes. `accepted` is the header Accept-Encoding."""
-    if answer.stream is not None:
-        return answer
+    if answer.live is not None:
+        return answer._replace(body=b"")
     body = answer.body
     if isinstance(body, str):
         body = body.encode("utf-8", "backslashreplace")
@@ -67,7 +67,7 @@ def _gzipped(body: bytes) -> bytes:
 
 
 async def send_answer(answer: Answer, request_id: str, send: "Send") -> None:
-    """Send what `in_bytes` gave. A stream ends with its caller, or with the server."""
+    """Send what `in_bytes` gave; of what is live the head alone."""
     await send(
         {
             "type": "http.response.start",
@@ -75,18 +75,14 @@ async def send_answer(answer: Answer, request_id: str, send: "Send") -> None:
             "headers": _headers(answer, request_id),
         }
     )
-    if answer.stream is None:
+    if answer.live is None:
         body = b"" if answer.status in _WITHOUT_BODY else answer.body
         await send({"type": "http.response.body", "body": body})
-        return
-    async for part in answer.stream:
-        await send({"type": "http.response.body", "body": part, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
 
 
 def _headers(answer: Answer, request_id: str) -> list[tuple[bytes, bytes]]:
     own = [(name.lower().encode(), value.encode("latin-1")) for name, value in answer.headers]
-    if answer.stream is None and answer.status not in _WITHOUT_BODY:
+    if answer.live is None and answer.status not in _WITHOUT_BODY:
         own.append((b"content-length", b"%d" % len(answer.body)))
     if answer.status not in _WITHOUT_BODY:
         own.append((b"content-type", answer.media_type.encode("latin-1")))

@@ -49,6 +49,10 @@ class MadeMeanwhile(Conflict):
     answers from that."""
 
 
+class OtherRequest(Conflict):
+    """The key of a request, or the id that a save was given, is that of another one."""
+
+
 class Request(NamedTuple):
     """The id of an entry in the log; of a request that has a key, what was asked for, too."""
 
@@ -106,7 +110,7 @@ def found(asker: Asker, request: Request) -> LogRecord | None:
     """The entry that a request has made already; None if it has not."""
     made = asker.store.log_entry(asker.user, request.id)
     if made is not None and told(made).get("asked") != request.asked:
-        raise Conflict(
+        raise OtherRequest(
             f"this key is that of another request, {_named(made)}; give each request its own"
         )
     return made

@@ -1,10 +1,10 @@
 """A save under an id that a checkpoint has already: the same request once more, or a mistake."""
 
-from hardsave.errors import Conflict
 from hardsave.objects.growth import Growth
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord
 from hardsave.stores.base import CheckpointGone
+from hardsave.stores.requests import OtherRequest
 from hardsave.tasks import current
 from hardsave.timeline.refs import to_text
 from hardsave.vault.context import Context
@@ -18,7 +18,7 @@ def check_same(
     What it says of itself, and its files, may have changed since. Only for an id that was found:
     the state is built once more."""
     if found.is_hidden:
-        raise Conflict(
+        raise OtherRequest(
             f"checkpoint {to_text(found.id)} was saved before, and deleted; undo brings it back, "
             "and what is new is saved under another id"
         )
@@ -28,7 +28,7 @@ def check_same(
     elif not _is_of_this_task(context, found) and _root(context, request, found) != found.root:
         differs = "another state"
     if differs:
-        raise Conflict(
+        raise OtherRequest(
             f"id {to_text(found.id)} is that of {found.timeline}:{found.seq}, and this save on "
             f"timeline {timeline!r} is of {differs}; give each save its own id"
         )

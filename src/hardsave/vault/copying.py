@@ -9,27 +9,31 @@ from hardsave.errors import Misuse, NotFound, Unavailable
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, Id
 from hardsave.timeline.refs import to_text
+from hardsave.vault import request_key
 from hardsave.vault.arguments import encoded
 from hardsave.vault.context import Context
 from hardsave.vault.pin import Pin
 from hardsave.vault.place import Place
 from hardsave.vault.recovering import note, recover
+from hardsave.vault.request_key import Request
 from hardsave.workspace.restore import execution
 from hardsave.workspace.restore import plan as plans
 from hardsave.workspace.restore.steps import Restored
 from hardsave.workspace.snapshot import capture, directory
 from hardsave.workspace.snapshot.content import overlay
 
-Commit = Callable[[Id, Place], object]
-"""Commits what the copy is for, under this id, with the directory that is filled."""
+Commit = Callable[[Place], object]
+"""Commits what the copy is for, with the directory that is filled."""
 
 
-def fill(context: Context, source: CheckpointRecord, path: Path, commit: Commit) -> Restored:
+def fill(
+    context: Context, source: CheckpointRecord, path: Path, commit: Commit, request: Request
+) -> Restored:
     """Write a checkpoint's files into a directory that is empty or does not exist yet.
 
-    `commit` decides: interrupted before it, all that was made goes again, when the directory is
-    used or the store is opened next; after it, the copy is finished. If it is refused, all of it
-    goes at once.
+    `commit` decides, under the id of the request: interrupted before it, all that was made goes
+    again, when the directory is used or the store is opened next; after it, the copy is finished.
+    If it is refused, all of it goes at once.
     """
     if source.snapshot is None:
         raise NotFound(
@@ -42,16 +46,16 @@ def fill(context: Context, source: CheckpointRecord, path: Path, commit: Commit)
     place = context.places.of(os.path.realpath(encoded(path, "the directory")))
     with place.locked():
         recover(context, place)
+        request_key.check_not_done(context, request)
         if os.path.lexists(place.root) and _names(place):
             raise Misuse(
                 f"{str(place.path)!r} is not empty; name a directory that is, or a new one"
             )
-        id = context.new_id()
-        decide = partial(commit, id, place)
+        decide = partial(commit, place)
         pin = Pin(context, "copy")
         pin.put({})  # before any file is written: a store that takes no writes refuses it here
         try:
-            return write_out(context, source, place.root, place.journal, id, decide)
+            return write_out(context, source, place.root, place.journal, request.id, decide)
         finally:
             pin.give_back()
 

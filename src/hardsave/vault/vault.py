@@ -398,17 +398,23 @@ class Vault:
         check_asked(timeline=timeline)
         return undo.page(self._context, timeline, limit, after)
 
-    def delete(self, ref: Ref, *, key: str | None = None) -> Checkpoint:
+    def delete(
+        self, ref: Ref, *, timeline: str | None = None, key: str | None = None
+    ) -> Checkpoint:
         """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next.
-        For the `key` see `Timeline.rewind`."""
+        With a `timeline`, `ref` may be one on that, such as `@`. For the `key` see
+        `Timeline.rewind`."""
         from hardsave.vault import request_key, rewind
 
         context = self._context
-        request = request_key.request(context, key, "delete one", named(ref))
+        if timeline is not None:
+            names.check_timeline(timeline)
+        asked = (named(ref),) if timeline is None else (named(ref), timeline)
+        request = request_key.request(context, key, "delete one", *asked)
         record, is_new = request_key.once(
             context,
             request,
-            lambda: rewind.delete_one(context, context.find(ref), request),
+            lambda: rewind.delete_one(context, context.find(ref, timeline), request),
             lambda entry: rewind.deleted_before(context, entry),
         )
         checkpoint = context.checkpoint(record)

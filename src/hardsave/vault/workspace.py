@@ -12,9 +12,9 @@ from hardsave.record import Record
 from hardsave.timeline import names
 from hardsave.timeline.diff import FileDiff
 from hardsave.timeline.refs import to_text
-from hardsave.vault import copying, rewind
+from hardsave.vault import copying, request_key, rewind
 from hardsave.vault.captured import CapturedFiles, capture
-from hardsave.vault.checkpoint import Checkpoint, Ref
+from hardsave.vault.checkpoint import Checkpoint, Ref, named
 from hardsave.vault.choosing import Scope
 from hardsave.vault.context import Context
 from hardsave.vault.files import (
@@ -178,16 +178,34 @@ class Workspace:
         )
 
     def fork(
-        self, ref: Ref, directory: "str | os.PathLike[str]", *, name: str | None = None
+        self,
+        ref: Ref,
+        directory: "str | os.PathLike[str]",
+        *,
+        name: str | None = None,
+        key: str | None = None,
     ) -> "Fork":
         """Put a checkpoint's files into a new directory, with a timeline of its own.
 
         The timeline is called `name`, or else like the directory, and begins with a checkpoint
-        of its own there. `undo` takes the timeline away, and leaves the directory to you.
+        of its own there. `undo` takes the timeline away, and leaves the directory to you. For the
+        `key` see `Timeline.rewind`.
         """
         path = Path(directory).absolute()
         name = path.name if name is None else name
         names.check_timeline(name)
+        context = self._context
+        asked = (str(self.path), named(ref), str(path), name)
+        request = request_key.request(context, key, "fork into", *asked)
+        _, is_new = request_key.once(
+            context, request, lambda: self._filled(ref, path, name, request), lambda _: None
+        )
+        line = Timeline(context, name, context.store.timeline(context.user, name))
+        if is_new:
+            context.events.tell("forked", line)
+        return Fork(line, Workspace(context, context.places.at(path)))
+
+    def _filled(self, ref: Ref, path: Path, name: str, request: Request) -> None:
         context = self._context
         source = context.find(ref, self._line(None).name)
         standing = context.store.timeline(context.user, name)
@@ -197,11 +215,9 @@ class Workspace:
             context,
             source,
             path,
-            lambda id, place: rewind.fork(context, source, name, Request(id), place),
+            lambda place: rewind.fork(context, source, name, request, place),
+            request,
         )
-        line = Timeline(context, name, context.store.timeline(context.user, name))
-        context.events.tell("forked", line)
-        return Fork(line, Workspace(context, context.places.at(path)))
 
     def take_over(self, ref: Ref | None = None) -> "Workspace":
         """Have this directory be the workspace that a checkpoint's files are of, on whichever host

@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
 
 import hardsave
+
+if TYPE_CHECKING:
+    from tests.integration.server.site import Site
 
 HARDSAVE = [sys.executable, "-m", "hardsave"]
 LIMIT = 30.0
@@ -110,3 +113,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def server(start: Start) -> Server:
     """A server on loopback, with nothing said to it."""
     return start()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Site]":
+    """A server over a store with something of everything, for all tests of a module."""
+    from tests.integration.server.site import a_site  # which needs this module
+
+    with a_site(tmp_path_factory.mktemp("site")) as made:
+        yield made

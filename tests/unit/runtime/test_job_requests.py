@@ -35,10 +35,15 @@ def _queued(office: Office) -> None:
     office.add()
 
 
+def _nothing(office: Office) -> None:
+    pass
+
+
 Prepare = Callable[[Office], None]
 Act = Callable[[Jobs, str], Job]
 
 ACTS: dict[str, tuple[Prepare, Act]] = {
+    "add": (_nothing, lambda jobs, key: jobs.add("fix", "Fix it", max_turns=9, key=key)),
     "resume": (_failed, lambda jobs, key: jobs.resume("fix", max_turns=9, key=key)),
     "approve": (waiting, lambda jobs, key: jobs.approve("fix", key=key)),
     "deny": (waiting, lambda jobs, key: jobs.deny("fix", "too dear", key=key)),
@@ -110,6 +115,21 @@ def test_a_key_of_another_request_is_refused(office: Office) -> None:
     with pytest.raises(Conflict, match="that of another request, a delete of 'fix'"):
         jobs.delete("other", key="gone")
     assert jobs.get("other").state == "queued"
+
+
+def test_a_key_of_another_job_is_refused(office: Office) -> None:
+    jobs = office.jobs
+    jobs.add("fix", "Fix it", key="k")
+    calls: list[Callable[[], object]] = [
+        lambda: jobs.add("other", "Fix it", key="k"),
+        lambda: jobs.add("fix", "Fix another", key="k"),
+        lambda: jobs.add("fix", "Fix it", agent="other", key="k"),
+        lambda: jobs.add("fix", "Fix it", callback="https://example.com/", key="k"),
+    ]
+    for call in calls:
+        with pytest.raises(Conflict, match="this key is that of another request, about task 'fix'"):
+            call()
+    assert [each.id for each in jobs.find()] == ["fix"]
 
 
 # Resuming

@@ -3,7 +3,6 @@
 import contextlib
 import http.client
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,7 +64,7 @@ def serving(
     access = Access(tokens, catalogue, own=OWN_TOKEN, open_loopback=open_loopback)
     app = App(vaults, access, catalogue=catalogue, names=LOOPBACK_NAMES, allowed=allowed)
     server = uvicorn.Server(running._config(app))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with running._listening("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         try:

@@ -11,6 +11,7 @@ import pytest
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.vault import copying
+from hardsave.vault.request_key import Request
 from hardsave.workspace.restore import steps
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched
@@ -199,9 +200,10 @@ def test_an_empty_directory_that_was_there_stays_after_an_interrupted_fork(
     with hardsave.open(url) as vault:
         vault.timeline("main").save({}, workspace=work)
         monkeypatch.setattr(steps.Steps, "take", mock.Mock(side_effect=KeyboardInterrupt))
+        context, source = vault._context, vault.timeline("main").get()._record
+        request = Request(context.new_id())
         with pytest.raises(KeyboardInterrupt):
-            copying.fill(vault._context, vault.timeline("main").get()._record, tmp_path / "mine",
-                         lambda id, root: None)  # fmt: skip
+            copying.fill(context, source, tmp_path / "mine", lambda place: None, request)
         monkeypatch.undo()
         assert (tmp_path / "mine/sub").exists()
     hardsave.open(url).close()

@@ -163,6 +163,45 @@ def test_a_rewind_to_what_has_moved_since_is_answered(vault: Vault, asked: dict[
     assert head(line) == 4
 
 
+def test_the_head_that_was_deleted_is_answered_though_another_one_is_the_head_by_then(
+    line: Timeline, vault: Vault
+) -> None:
+    gone = vault.delete("@", timeline="main", key="k")
+    assert gone.seq == 4
+    assert vault.delete("@", timeline="main", key="k") == gone
+    assert head(line) == 3
+    calls: list[Callable[[], object]] = [
+        lambda: vault.delete("@", timeline="second", key="k"),
+        lambda: vault.delete("main:4", key="k"),
+    ]
+    for call in calls:
+        with pytest.raises(Conflict, match="this key is that of another request, a delete"):
+            call()
+
+
+def test_a_fork_into_a_directory_with_the_same_key_is_made_once(
+    vault: Vault, line: Timeline, work: Path, tmp_path: Path
+) -> None:
+    source = saved(line, work, "one")
+    told: list[str] = []
+    vault.on("forked", lambda made: told.append(made.name))
+
+    def fork(to: str = "try") -> hardsave.Fork:
+        return vault.workspace(work).fork(source, tmp_path / to, key="k")
+
+    first = fork()
+    (tmp_path / "try" / "a.txt").write_text("two")
+    vault.delete(source)
+    again = fork()
+    assert (again.timeline.name, again.workspace.path) == ("try", first.workspace.path)
+    assert (tmp_path / "try" / "a.txt").read_text() == "two"
+    assert len(again.timeline) == 1
+    assert told == ["try"]
+    with pytest.raises(Conflict, match="this key is that of another request, a fork of 'try'"):
+        fork("other")
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_deletion_is_answered_though_its_ref_means_nothing_any_more(
     line: Timeline, vault: Vault
 ) -> None:

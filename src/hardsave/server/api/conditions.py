@@ -7,6 +7,7 @@ from hardsave import ANY_HEAD
 from hardsave.errors import Conflict, Misuse
 from hardsave.server.errors import Refused
 from hardsave.server.route import Answer, Call
+from hardsave.stores.requests import OtherRequest
 from hardsave.vault import request_key
 from hardsave.vault.save_request import AnyHead
 
@@ -50,9 +51,12 @@ def check_given(call: Call, next_step: str) -> None:
 
 @contextmanager
 def precondition(call: Call) -> Iterator[None]:
-    """A `Conflict` with what If-Match names is a precondition that has failed."""
+    """A `Conflict` with what If-Match names is a precondition that has failed; one of the key of
+    the request has nothing to do with that."""
     try:
         yield
+    except OtherRequest:
+        raise
     except Conflict as error:
         if expected(call) is None:
             raise

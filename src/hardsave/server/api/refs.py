@@ -25,19 +25,14 @@ def checkpoint(call: Call, name: str = "ref") -> Checkpoint:
 def find(vault: Vault, ref: str, timeline: str | None) -> Checkpoint:
     if timeline is not None:
         return vault.timeline(timeline).get(ref)
-    if ref.startswith(("@", ":")):
-        raise Misuse(f"{ref!r} is on a timeline: name it with timeline=…")
+    check_whole(ref)
     return vault.get(ref)
 
 
-def whole(vault: Vault, ref: str, timeline: str | None) -> str:
-    """A ref that says its timeline itself. A number is not looked up: a request that is repeated
-    names what is gone by then."""
-    if timeline is None:
-        return ref
-    if ref.startswith(":") and ref[1:].isdecimal():
-        return f"{timeline}{ref}"
-    return find(vault, ref, timeline).id
+def check_whole(ref: str) -> None:
+    """Whether a ref says its timeline itself."""
+    if ref.startswith(("@", ":")):
+        raise Misuse(f"{ref!r} is on a timeline: name it with timeline=…")
 
 
 def with_files(one: Checkpoint) -> Checkpoint:

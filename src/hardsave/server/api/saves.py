@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hardsave import Operation, checkpoint_id
+from hardsave import Checkpoint, Operation, Timeline, checkpoint_id
 from hardsave.defaults import MAX_SAVE_BYTES
-from hardsave.errors import Misuse
+from hardsave.errors import Conflict, Misuse
 from hardsave.server.api import data, going_on, refs
 from hardsave.server.api.conditions import (
     REPLAYED,
@@ -33,10 +33,17 @@ from hardsave.server.api.shapes import (
 from hardsave.server.fields import Field, choice, flag, mapping, text, texts, value
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
-from hardsave.values.spelling import from_json
+from hardsave.values.spelling import from_json, to_json
 from hardsave.vault import json_data
 
 _ABOUT = ("name", "kind", "description", "title")
+_SAYS_NOTHING: Mapping[str, Any] = {
+    "name": None,
+    "status": "running",
+    "description": "",
+    "metadata": {},
+    "labels": {},
+}
 
 
 # Saving
@@ -62,8 +69,24 @@ def save(call: Call) -> Answer:
             done = line.save(from_json(asked["state"]), expect=expected_head(call), **options)
         else:
             done = line.append(_delta(asked["delta"]), expect=expected_head(call), **options)
+    if key is not None:
+        _check_same(line, options, done)
     headers = (REPLAYED,) if is_known else ()
     return Answer(201, data.whole_checkpoint(done), headers=headers)
+
+
+def _check_same(line: Timeline, options: Mapping[str, Any], done: Checkpoint) -> None:
+    """What was saved under a key before says the same of itself; its state was compared by the
+    library."""
+    said = {**_SAYS_NOTHING, "kind": done.kind, **options}
+    asked = {name: said[name] for name in ("kind", *_SAYS_NOTHING)}
+    found = {name: getattr(done, name) for name in asked}
+    where = None if done.files is None else done.files.workspace
+    if to_json(found) != to_json(line.as_saved(asked)) or where != options.get("workspace"):
+        raise Conflict(
+            f"this key is that of another save, {done.timeline}:{done.seq}; give each request its "
+            "own"
+        )
 
 
 def _options(call: Call) -> dict[str, Any]:
@@ -109,22 +132,33 @@ def rewind(call: Call) -> Answer:
 
 
 def _rewound(call: Call, *, dry_run: bool) -> Any:
+    """What the ref means is left to the library: a request that is repeated is known by its key,
+    also if there is nothing at its ref by then."""
     asked = call.asked
     line = call.vault.timeline(asked["timeline"])
-    target = line.get(asked["ref"])
-    if asked["what"] != "state":
-        refs.check_host(target, "rewind", target.id, "--timeline", line.name)
-    return line.rewind(
-        asked["ref"],  # as it was asked for: the same request is known by it
-        what=asked["what"],
-        paths=asked["paths"],
-        scope=asked["scope"],
-        git=asked["git"],
-        tasks=asked["tasks"],
-        dry_run=dry_run,
-        expect=None if dry_run else expected(call),
-        key=None if dry_run else key_of(call),
-    )
+    try:
+        return line.rewind(
+            asked["ref"],
+            what=asked["what"],
+            paths=asked["paths"],
+            scope=asked["scope"],
+            git=asked["git"],
+            tasks=asked["tasks"],
+            dry_run=dry_run,
+            expect=None if dry_run else expected(call),
+            key=None if dry_run else key_of(call),
+        )
+    except Misuse:
+        if asked["what"] != "state":
+            _check_hosts(line, asked["ref"])
+        raise
+
+
+def _check_hosts(line: Timeline, ref: str) -> None:
+    target = line.get(ref)
+    for one in (target, line.head):
+        if one is not None:
+            refs.check_host(one, "rewind", target.id, "--timeline", line.name)
 
 
 def undo(call: Call) -> Answer:
@@ -149,11 +183,12 @@ def _step(call: Call, take: Callable[[Any], Operation]) -> Answer:
 
 def fork(call: Call) -> Answer:
     asked = call.asked
-    source = refs.find(call.vault, asked["ref"], asked["timeline"])
     if asked["directory"] is not None:
-        return _fork_into(call, source)
+        return _fork_into(call, refs.find(call.vault, asked["ref"], asked["timeline"]))
+    if asked["timeline"] is None:
+        refs.check_whole(asked["ref"])
     with noting_repeats() as noted:
-        line = call.vault.timeline(asked["timeline"] or source.timeline)
+        line = call.vault.timeline(asked["timeline"] or asked["name"])
         made = line.fork(asked["ref"], name=asked["name"], key=key_of(call))
     session = data.session(call.vault.session(made.name))
     body = {"timeline": session, "directory": None, "going_on": None}
@@ -168,23 +203,28 @@ def _fork_into(call: Call, source: Any) -> Answer:
     if name in (os.curdir, os.pardir) or os.sep in name or "\0" in name:
         raise Misuse(f"directory is the name of a new one beside {beside}, not {name!r}")
     workspace = call.vault.workspace(beside)
-    made = workspace.fork(source.id, beside.with_name(name), name=call.asked["name"])
+    with noting_repeats() as noted:
+        made = workspace.fork(
+            source.id, beside.with_name(name), name=call.asked["name"], key=key_of(call)
+        )
     path = str(made.workspace.path)
     body = {
         "timeline": data.session(call.vault.session(made.timeline.name)),
         "directory": path,
         "going_on": going_on.after_fork(call, source, made.timeline.name, path),
     }
-    return Answer(201, body)
+    return noted.answered(Answer(201, body))
 
 
 # Letting go
 
 
 def delete_checkpoint(call: Call) -> Answer:
-    ref = refs.whole(call.vault, call.asked["ref"], call.asked["timeline"])
+    ref, timeline = call.asked["ref"], call.asked["timeline"]
+    if timeline is None:
+        refs.check_whole(ref)
     with noting_repeats() as noted:
-        gone = call.vault.delete(ref, key=key_of(call))
+        gone = call.vault.delete(ref, timeline=timeline, key=key_of(call))
     return noted.answered(Answer(body={"deleted": data.checkpoint(gone)}))
 
 

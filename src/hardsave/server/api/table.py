@@ -7,6 +7,7 @@ from hardsave.server.api import (
     about,
     contents,
     differences,
+    events,
     history,
     openapi,
     saves,
@@ -35,6 +36,7 @@ ROUTES: tuple[Route, ...] = (
     *history.ROUTES,
     *saves.ROUTES,
     *work.ROUTES,
+    *events.ROUTES,
     *upkeep.ROUTES,
     Route(
         "GET",

@@ -98,16 +98,18 @@ def add_job(call: Call) -> Answer:
         call.allowed,
         tell=True,
     )
-    job = call.vault.jobs.add(
-        _job_id(call),
-        wanted.task,
-        agent=wanted.agent,
-        workspace=wanted.workspace,
-        max_turns=asked["max_turns"],
-        retries=asked["retries"],
-        callback=_callback(call),
-    )
-    return Answer(202, data.job(job))
+    with noting_repeats() as noted:
+        job = call.vault.jobs.add(
+            _job_id(call),
+            wanted.task,
+            agent=wanted.agent,
+            workspace=wanted.workspace,
+            max_turns=asked["max_turns"],
+            retries=asked["retries"],
+            callback=_callback(call),
+            key=key_of(call),
+        )
+    return noted.answered(Answer(202, data.job(job)))
 
 
 def _job_id(call: Call) -> str:

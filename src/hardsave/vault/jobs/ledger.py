@@ -63,13 +63,15 @@ class Jobs(JobReads):
         on_success: OnSuccess = "archive",
         priority: int = 0,
         about: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> Job:
         """Queue a job, unless it is there already; one that is comes back as it stands.
 
         `agent` is a name that a worker knows; until one that does runs, it stays queued. After a
         failure or a crash it is tried again by itself `retries` times, for as long as it has
         turns; after that `resume` takes it up. On success its history stays, or is purged.
-        `callback` is told when it is over, until it has answered.
+        `callback` is told when it is over, until it has answered. For the `key` see `resume`:
+        without one, a job of this id that was asked the same is the same request.
         """
         if specs.parse(id).number != 1:
             raise Misuse(f"{id!r} reads as a job that was resumed; choose an id without '~N'")
@@ -87,13 +89,27 @@ class Jobs(JobReads):
             on_success=on_success,
             about=dict(about or {}),
         )
+        said = specs.to_plain(spec, JobId(id))
+        request = requests.request(self._desk, key, "add job", said, text, priority)
+        job, _ = requests.once(
+            self._desk,
+            request,
+            lambda: self._added(spec, text or prompt, priority, request),
+            lambda made: self.get(requests.told(made)["task"]),
+        )
+        return job
+
+    def _added(self, spec: JobSpec, text: str, priority: int, request: Request) -> Job:
+        id = spec.lineage
         known = self._known(id, spec)
         if known is not None:
             return known
         if self._vault.timeline(id).head is not None:
             raise Conflict(f"timeline {id!r} holds something else; choose another id for the job")
         try:
-            self._queue(spec, JobId(id), text or prompt, priority)
+            self._queue(spec, JobId(id), text, priority, request)
+        except MadeMeanwhile:
+            raise
         except Conflict:
             known = self._known(id, spec)  # perhaps the same request was made just now
             if known is None:

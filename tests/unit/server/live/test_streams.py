@@ -15,7 +15,9 @@ import pytest
 import hardsave
 from hardsave import Vault
 from hardsave.errors import Unavailable
+from hardsave.server import connection
 from hardsave.server.live.ids import encode as id_of
+from hardsave.server.projects import Project
 from hardsave.server.vaults import Vaults
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.follow import Event
@@ -30,14 +32,15 @@ class Room:
         self.url = f"sqlite:///{folder / 's.db'}"
         self.vault = hardsave.open(self.url)
         self.line = self.vault.timeline("main")
-        self.vaults = Vaults(lambda user: hardsave.open(self.url, user=user))
+        self.project = Project("p", "p", str(folder), self.url, is_here=True)
+        self.vaults = Vaults()
         self.uses = 0
 
     @contextlib.contextmanager
     def open_vault(self, project: str, user: str | None) -> Iterator[Vault]:
         if project == "none":
             raise hardsave.NotFound("there is no project 'none'")
-        with self.vaults.of(user) as vault:
+        with self.vaults.of(self.project, user) as vault:
             self.uses += 1
             try:
                 yield vault
@@ -295,6 +298,17 @@ def test_there_are_so_many_clients_and_no_more(room: Room) -> None:
             assert refused(server, "three") == "5"
         until(lambda: not server.hub.clients)
         assert refused(server, "one") is None
+
+
+def test_streams_take_no_place_of_connections_that_wait(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MOST", 4)
+    with live(room.open_vault) as server, ExitStack() as stack:
+        listeners = listening(stack, server, 10)
+        room.save("for all")
+        for each in listeners:
+            assert each.labels(1) == ["for all"]
 
 
 def test_the_last_client_takes_its_vault_with_it(room: Room) -> None:

@@ -3,7 +3,8 @@
 
 import { get } from "./api.js";
 
-const PAGE = 1000;
+const FIRST = 200; // checkpoints that are read first, to be seen at once
+const PAGE = 5000;
 const MOST = 20_000; // checkpoints that are read without being asked for
 const LATEST = 200; // looked at again after a connection was lost
 
@@ -43,7 +44,8 @@ export class History {
   }
 
   async more({ signal }) {
-    const page = await get("graph", { timeline: this.timeline, limit: PAGE, cursor: this.next }, { signal });
+    const limit = this.order.length ? PAGE : FIRST;
+    const page = await get("graph", { timeline: this.timeline, limit, cursor: this.next }, { signal });
     for (const node of page.items) this.take(node);
     this.next = page.next;
     this.forget();

@@ -180,9 +180,9 @@ class Asking {
 
   sum({ created, changed, removed, workspace }) {
     const parts = [
-      created.length && `${count(created.length, "file")} come back`,
-      changed.length && `${count(changed.length, "file")} change`,
-      removed.length && `${count(removed.length, "file")} go`,
+      created.length && `${count(created.length, "file comes", "files come")} back`,
+      changed.length && count(changed.length, "file changes", "files change"),
+      removed.length && count(removed.length, "file goes", "files go"),
     ].filter(Boolean);
     const where = h("span", { class: "quiet" }, ` in ${pathText(workspace)}`);
     return parts.length ? [parts.join(", "), where] : ["The files are as they were then", where];

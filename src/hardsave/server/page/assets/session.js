@@ -73,7 +73,7 @@ class Session {
     this.scrubber = new Scrubber({ choose, step: (by) => this.step(by) });
     this.conversation = new Conversation();
     this.files = new Files({ choose: (checkpoint, params) => this.chooseAs(checkpoint, params) });
-    this.operations = new Operations(this.timeline, () => this.moved());
+    this.operations = new Operations(this.timeline, (done) => this.done(done));
     this.heading = h("h1", {}, line(this.timeline, 80));
     this.facts = h("div", { class: "facts quiet" });
     this.told = h("p", { class: "unseen", role: "status" });
@@ -381,11 +381,16 @@ class Session {
     if (!done) return;
     const what = done.moved ? `Rewound to :${done.target.seq}.` : `Files are as they were at :${done.target.seq}.`;
     say(what, { act: { label: "Undo", run: () => this.operations.undo() } });
-    if (done.going_on) goingOn(this.goesOn, done.going_on);
     if (done.moved) this.isFollowing = true;
+    await this.done(done);
+  }
+
+  /** After an act: what there is now, with the head in view if that is followed. */
+  async done(answer) {
+    if (answer) goingOn(this.goesOn, answer.going_on);
     this.writeSoon();
     await this.moved();
-    this.rail.mark(this.chosen?.id);
+    if (this.chosen) this.rail.mark(this.chosen.id);
   }
 
   async fork() {
@@ -394,7 +399,7 @@ class Session {
     if (!made) return;
     const where = made.directory ? ` Its files are in ${made.directory}.` : "";
     say(`Forked: ${made.timeline.timeline}.${where}`, { act: { label: "Open it", run: () => go("session", { timeline: made.timeline.timeline }) } });
-    this.moved();
+    await this.done(made);
   }
 
   compare([from, to]) {
