@@ -46,7 +46,7 @@ class Visitor:
         self.page: Page = context.new_page()
         self.page.set_default_timeout(PATIENCE)
         self.complaints: list[str] = []
-        self.page.on("console", lambda message: "/events" in message.location["url"] or self.complaints.append(message.text))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("dialog", lambda dialog: self.complaints.append("a dialog"))
         self.page.on("request", lambda request: self._note(request.url))

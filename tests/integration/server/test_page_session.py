@@ -66,6 +66,12 @@ def at(visitor: Visitor, number: int) -> None:
     expect(moment(visitor, number)).to_have_attribute("aria-selected", "true")
 
 
+def go_to(visitor: Visitor, where: str) -> None:
+    visitor.page.keyboard.press("g")
+    visitor.page.get_by_role("textbox", name="Where").fill(where)
+    visitor.page.keyboard.press("Enter")
+
+
 def said(visitor: Visitor) -> Locator:
     return visitor.page.locator(".conversation .message")
 
@@ -151,13 +157,9 @@ def test_g_goes_to_a_number_a_name_and_a_message(visitor: Visitor) -> None:
     visitor.go("session", timeline=NAME)
     at(visitor, 7)
     for typed, number in (("3", 3), ("start", 1), (":6", 6)):
-        visitor.page.keyboard.press("g")
-        visitor.page.get_by_role("textbox", name="Where").fill(typed)
-        visitor.page.keyboard.press("Enter")
+        go_to(visitor, typed)
         at(visitor, number)
-    visitor.page.keyboard.press("g")
-    visitor.page.get_by_role("textbox", name="Where").fill("#1")
-    visitor.page.keyboard.press("Enter")
+    go_to(visitor, "#1")
     expect(visitor.page).to_have_url(re.compile("message=1"))
 
 
@@ -214,12 +216,12 @@ def test_prompts_only_shows_one_row_a_prompt_and_opens_each(visitor: Visitor) ->
 
 def test_calls_and_results_open_and_stay_open(visitor: Visitor) -> None:
     visitor.go("session", timeline=NAME, at=":2")
-    edit = visitor.page.locator("details", has_text="Edit")
+    edit = visitor.page.locator("details", has_text="Edit cart.py")
     edit.locator("summary").click()
     expect(edit.locator("pre")).to_have_text("path: cart.py")
     visitor.page.keyboard.press("ArrowRight")
     at(visitor, 3)
-    expect(visitor.page.locator("details", has_text="Edit").locator("pre")).to_be_visible()
+    expect(visitor.page.locator("details", has_text="Edit cart.py").locator("pre")).to_be_visible()
 
 
 def test_a_state_without_messages_is_shown_as_it_is(chromium: Browser, start: Start) -> None:
@@ -299,7 +301,7 @@ def test_two_moments_are_compared_and_each_with_the_disk(
         visitor.page.get_by_label("To", exact=True).fill(":6")
         visitor.page.keyboard.press("Enter")
         expect(visitor.page.locator(".entry.file")).to_have_count(3)
-        expect(visitor.page.locator(".sums")).to_contain_text("Messages: 1 → 7")
+        expect(visitor.page.locator(".sums")).to_contain_text("Messages: 1 → 8")
         visitor.page.go_back()
         expect(visitor.page.locator(".entry.file")).to_have_count(1)
         visitor.go("session", timeline=NAME)
@@ -362,7 +364,8 @@ def test_what_is_saved_elsewhere_does_not_move_what_is_looked_at(
             assert abs(offset(there)) <= 2
             visitor.page.locator(".fresh").click()
             expect(said(visitor).last).to_contain_text("Step 29")
-            moment(visitor, 3).click()
+            go_to(visitor, ":3")
+            at(visitor, 3)
             line.append({"messages": [say("Further")]})
             expect(visitor.page.locator(".pane.past header")).to_contain_text("41 checkpoints")
             at(visitor, 3)
@@ -385,7 +388,7 @@ def test_hostile_content_is_shown_and_does_nothing(chromium: Browser, start: Sta
         story.step(user(HOSTILE), name="<b>bold</b>", title=HOSTILE, prompt=HOSTILE)
         story.step(say("y" * 1_000_000), call("h", "<script>alert(1)</script>", command=HOSTILE))
         story.step(result("h", "\x1b[31m" + "z" * 50_000_000))
-        story.put("long.txt", "x" * 500_000 + "y" + "x" * 500_000)
+        story.put("wide.txt", "x" * 300_000)
         story.step(say("done"))
     with visiting(chromium, server) as visitor:
         page = visitor.page
@@ -401,7 +404,7 @@ def test_hostile_content_is_shown_and_does_nothing(chromium: Browser, start: Sta
         expect(page.get_by_role("treeitem").filter(has_text="rtl\\u{202e}txt.exe")).to_be_visible()
         page.get_by_role("treeitem").filter(has_text="onerror").click()
         expect(page.locator(".l").first).to_contain_text("<script>document.title")
-        visitor.go("session", timeline=name, at=":4", file="long.txt", view="changes")
+        visitor.go("session", timeline=name, at=":4", file="wide.txt", view="changes")
         expect(page.locator(".l.added")).to_contain_text("more characters")
         visitor.go("session", timeline=name, at=":4", file="long.txt")
         page.get_by_role("button", name="Show 200 KB more").click()

@@ -66,12 +66,12 @@ export class Conversation {
    * is only added to stays where a person has scrolled to. */
   show(checkpoint, past, { isGrown = false } = {}) {
     if (checkpoint.id !== this.checkpoint?.id) {
-      const wasAtEnd = this.list.isAtEnd;
+      const [wasAtEnd, before] = [this.list.isAtEnd, this.total];
       this.turn(checkpoint);
       this.past = past;
       this.lay(checkpoint.summary?.messages ?? this.total);
       if (!isGrown || wasAtEnd) this.toEnd();
-      else this.tellNew(checkpoint.summary?.new_messages ?? 0);
+      else this.tellNew(Math.max(0, this.total - before));
     } else if (past.length !== this.past.length) {
       this.past = past; // more of what led to it was read
       this.lay(this.total);
@@ -159,7 +159,7 @@ export class Conversation {
 
   key(event) {
     if (event.target !== this.list || !this.total) return;
-    if (event.key === "Home") this.jump(0);
+    if (event.key === "Home") this.list.jump(0);
     else if (event.key === "End") this.toEnd();
     else return;
     event.preventDefault();
