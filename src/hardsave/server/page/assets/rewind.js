@@ -130,11 +130,11 @@ class Asking {
       again.focus();
       return;
     }
-    const isShared = problem.status === 409 && !this.chosen.scope && /scope=/.test(problem.message);
+    const isShared = problem.code === "conflict" && !this.chosen.scope && this.chosen.what !== "state";
     this.found = null;
     this.list.hidden = true;
     fill(this.place);
-    fill(this.trouble, h("div", { class: isShared ? "asked" : "broke" }, h("p", {}, shown(problem.message)), isShared ? this.scopes() : again));
+    fill(this.trouble, h("div", { class: isShared ? "asked" : "broke" }, h("p", {}, shown(isShared ? problem.message.split(";")[0] : problem.message)), isShared ? this.scopes() : again));
   }
 
   scopes() {
