@@ -112,7 +112,8 @@ def visiting(browser: Browser, server: Server, **options: Any) -> Iterator[Visit
 CONTRAST = """() => {
   const parts = (color) => {
     const found = color.match(/[0-9.]+/g).map(Number);
-    return color.startsWith("color(srgb") ? [...found.slice(0, 3).map((v) => v * 255), ...found.slice(3)] : found;
+    if (!color.startsWith("color(srgb")) return found;
+    return [...found.slice(0, 3).map((v) => v * 255), ...found.slice(3)];
   };
   const light = ([r, g, b]) => {
     const [x, y, z] = [r, g, b].map((v) => {
@@ -133,13 +134,14 @@ CONTRAST = """() => {
     const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
     if (!own || !element.checkVisibility() || element.matches(".skip, progress, option")) continue;
     let through = 1;
-    for (let at = element; at; at = at.parentElement) through *= Number(getComputedStyle(at).opacity);
+    for (let at = element; at; at = at.parentElement) through *= getComputedStyle(at).opacity;
     const back = behind(element);
     const ink = parts(getComputedStyle(element).color).slice(0, 3);
     const seen = ink.map((v, at) => v * through + back[at] * (1 - through));
     const [one, two] = [light(seen), light(back)];
     const ratio = (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
-    if (ratio < 4.5) bad.push(`${element.className} ${element.textContent.slice(0, 60)} ${ratio.toFixed(1)}`);
+    const text = element.textContent.slice(0, 60);
+    if (ratio < 4.5) bad.push(`${element.className} ${text} ${ratio.toFixed(1)}`);
   }
   return bad;
 }"""

@@ -61,9 +61,7 @@ class Story:
         (self.project / "logo.bin").write_bytes(bytes(range(256)) * 10)
         self.step(user(PROMPTS[0]), prompt=PROMPTS[0], title="Fix the total", name="start")
         self.put("cart.py", SECOND)
-        self.step(
-            call("c1", "Edit", path="cart.py"), result("c1", "edited"), call="Edit(cart.py)"
-        )
+        self.step(call("c1", "Edit", path="cart.py"), result("c1", "edited"), call="Edit(cart.py)")
         self.step(say("The total is exact now."), status="waiting")
         self.step(user(PROMPTS[1]), prompt=PROMPTS[1])
         self.put("discount.py", "RATE = 10\n")
@@ -84,7 +82,9 @@ def long_talk(vault: hardsave.Vault, messages: int = 10_000) -> Timeline:
     """A conversation whose messages are of many lengths, a prompt each hundred."""
     line = vault.timeline("long")
     for part in range(messages // 100):
-        said = [say(f"Message {part * 100 + at}. " + "Words. " * (at * 7 % 90)) for at in range(100)]
+        said = [
+            say(f"Message {part * 100 + at}. " + "Words. " * (at * 7 % 90)) for at in range(100)
+        ]
         said[0] = user(f"Prompt {part}")
         line.append({"messages": said}, step=StepSummary(prompt=f"Prompt {part}"))
     return line

@@ -7,19 +7,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.integration.server import browser as browsers
 from tests.integration.server.browser import NEEDS_CHROMIUM, Visitor, visiting
 from tests.integration.server.conftest import Server, Start
+from tests.integration.server.session_page import at, go_to, moment
 from tests.integration.server.session_story import FIRST, NAME, SECOND, Story, say
-from tests.integration.server.test_page_session import at, go_to, moment
 
 pytestmark = NEEDS_CHROMIUM
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browsers.launched() as browser:
-        yield browser
 
 
 class Scene:
@@ -122,7 +115,7 @@ def test_what_reached_outside_and_what_goes_is_told(scene: Scene) -> None:
     told = scene.preview()
     assert "1 call reached outside and stays done: git push to origin" in told
     assert re.search(r"Come back \(1\)\s+\+\s+notes.md", told)
-    assert re.search(r"Go \(1\)\s+−\s+discount.py", told)
+    assert re.search(r"Go \(1\)\s+\S\s+discount.py", told)
     scene.apply("Rewind both")
     assert scene.story.read("notes.md") == "# Notes\n"
     assert not (scene.story.project / "discount.py").exists()
@@ -179,7 +172,9 @@ def test_git_goes_back_if_that_is_wanted(chromium: Browser, start: Start) -> Non
 
     def git(*words: str) -> str:
         about = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(server.folder))
-        return subprocess.run(["git", *about, *words], check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            ["git", *about, *words], check=True, capture_output=True, text=True
+        ).stdout
 
     with server.vault() as vault:
         git("init", "-q", "-b", "main")
@@ -272,9 +267,7 @@ def test_the_command_that_goes_on_is_copied(scene: Scene) -> None:
     )
 
 
-def test_a_caller_that_may_only_read_is_offered_no_act(
-    chromium: Browser, scene: Scene
-) -> None:
+def test_a_caller_that_may_only_read_is_offered_no_act(chromium: Browser, scene: Scene) -> None:
     made = scene.server.call("GET", "/api/v1")
     assert made.json()["scope"] == "admin"
     scene.visitor.go("session", timeline=NAME)

@@ -27,7 +27,7 @@ export function goingOn(place, found) {
     h(
       "div",
       { class: "going-on asked" },
-      h("div", {}, command ? `Go on with ${shown(agent)}:` : "The conversation was left as it is.", why && ` ${shown(why)}`),
+      h("div", {}, command ? `Go on with ${shown(agent)}: ` : "The conversation was left as it is. ", shown(why)),
       command && h("code", { class: "command" }, shown(command)),
       command && h("button", { class: "small", onclick: () => copy(command) }, "Copy the command"),
       prompt && h("button", { class: "small", onclick: () => copy(prompt) }, "Copy the prompt that was taken back"),

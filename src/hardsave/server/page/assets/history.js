@@ -131,6 +131,13 @@ export class History {
     this.places.set(id, this.line.push(id) - 1);
   }
 
+  /** What led to a checkpoint, the oldest first, and itself. */
+  past(checkpoint) {
+    const place = this.places.get(checkpoint.id);
+    if (place === undefined) return [checkpoint];
+    return this.line.slice(0, place + 1).map((id) => this.checkpoint(id));
+  }
+
   step(id, by) {
     const line = this.through(id);
     return line[Math.max(0, Math.min(line.length - 1, (this.places.get(id) ?? 0) + by))] ?? null;
