@@ -44,10 +44,17 @@ _NO_PROXY = Public()
 _OPEN = Caller("", None, "read")  # the caller of a route that is open
 _LONGEST_LOGGED = 200  # characters of a path
 _BODY_SECONDS = 20  # that a body may take to arrive
-_SECONDS = {"loop": 5.0, "quick": 20.0, "write": 60.0, "slow": 120.0, "upkeep": 3_600.0}
+_SECONDS = {
+    "loop": 5.0,
+    "quick": 20.0,
+    "write": 60.0,
+    "slow": 120.0,
+    "search": 120.0,
+    "upkeep": 3_600.0,
+}
 """That a handler may take."""
 _LOOK_SECONDS = 5.0  # after which a client of a stream is looked at again: its token may be revoked
-_WATCHED = ("slow", "upkeep")  # lanes whose calls end when their client goes away
+_WATCHED = ("slow", "search", "upkeep")  # lanes whose calls end when their client goes away
 
 
 class _Sent(NamedTuple):
@@ -88,6 +95,8 @@ class App:
         self._lanes = {
             "quick": Lane("quick", threads=8, waiting=64),
             "slow": Lane("slow", threads=2, waiting=32),
+            # All searches wait for one that builds the index, and no state is to wait for them.
+            "search": Lane("search", threads=2, waiting=32),
             "write": Lane("write", threads=4, waiting=32),
             "upkeep": Lane("upkeep", threads=1, waiting=8),
         }
