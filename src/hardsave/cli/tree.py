@@ -74,8 +74,10 @@ STORE = {
     "purge": Entry("store.removal", "Remove something from every file of the store, for good."),
 }
 TOKEN = {
-    "add": Entry("token", "Make a token for the server of this store; it is shown once."),
-    "list": Entry("token", "List the tokens for the server of this store; none of them is shown."),
+    "add": Entry(
+        "token", "Make a token for the server of this store, or of all; it is shown once."
+    ),
+    "list": Entry("token", "List the tokens that count for this store; none of them is shown."),
     "revoke": Entry(
         "token", "End a token, by its name or id; a server that runs refuses it from now on."
     ),
@@ -171,8 +173,10 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
         ),
     },
     "Serve": {
+        "ui": Entry("ui", "Open the dashboard in a browser: all your projects, this one first."),
         "serve": Entry(
-            "serve", "Serve this project's jobs over HTTP, for programs and for a browser."
+            "serve",
+            "Serve this project, or all of yours, to programs and to a browser.",
         ),
         "token": Branch(
             "Which programs may call the server: add, list, revoke.",

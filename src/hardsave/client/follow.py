@@ -60,7 +60,7 @@ class RemoteFollowing(Iterator[Event]):
 
     def _now(self) -> str:
         """The id of what happened last: all that comes from here on is seen."""
-        return str(self._calls.read("/happened", cursor="", limit=1)["next"])
+        return str(self._calls.read("/happened", limit=1)["next"])
 
     def __next__(self) -> Event:
         while not self._waiting and not self._closing.is_set():

@@ -236,7 +236,7 @@ class RemoteTimeline:
         body = given(
             ref=named(ref),
             what=what,
-            paths=None if paths is None else list(paths),
+            paths=None if paths is None else to_json(list(paths)),
             scope=scope,
             git=git,
             tasks=tasks,

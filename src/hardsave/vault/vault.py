@@ -19,6 +19,7 @@ from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.types import DEFAULT_TYPES, Types
+from hardsave.stores import requests
 from hardsave.stores.base import Store
 from hardsave.stores.host.identity import host_id
 from hardsave.stores.lent import lend
@@ -514,6 +515,11 @@ def last_purge(vault: Vault) -> int:
 def last_commit(vault: Vault) -> int:
     """No commit of this user that has returned has a number above this one."""
     return vault._context.store.latest_number(vault.user)
+
+
+def check_key_unused(vault: Vault, key: str) -> None:
+    """`Conflict` if the key is that of an operation, or of something that was done to a task."""
+    requests.check_unused(vault._context, key)
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":

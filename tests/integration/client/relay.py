@@ -3,6 +3,8 @@ client does not learn it."""
 
 import contextlib
 import http.client
+import socket
+import socketserver
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -66,4 +68,36 @@ def relaying(port: int) -> Iterator[Relay]:
             yield relay
         finally:
             server.shutdown()
+            thread.join()
+
+
+@contextlib.contextmanager
+def cutting(port: int, most_bytes: Callable[[], int]) -> Iterator[str]:
+    """The address of a relay that ends each connection after so many bytes of its answers."""
+
+    def copy(source: socket.socket, sink: socket.socket, most: int | None) -> None:
+        with contextlib.suppress(OSError):
+            while (most is None or most > 0) and (data := source.recv(65_536)):
+                sink.sendall(data[:most])
+                most = None if most is None else most - len(data)
+        for each in (source, sink):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as server:
+                asked = threading.Thread(target=copy, args=(self.request, server, None))
+                asked.start()
+                copy(server, self.request, most_bytes())
+                asked.join()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as relay:
+        relay.daemon_threads = True
+        thread = threading.Thread(target=relay.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{relay.server_address[1]}"
+        finally:
+            relay.shutdown()
             thread.join()

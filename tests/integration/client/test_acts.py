@@ -187,6 +187,12 @@ def test_health_and_projects_are_told(both: Both, main: hardsave.Timeline) -> No
     assert health.usable
     assert health.store.checkpoints == 3
     assert health.tasks == both.local.tasks.stats()
+    (project,) = both.remote.projects()
+    assert project.id == both.remote.server.project
+    with connect(both.remote.url, token=OWN_TOKEN, project=project.id) as vault:
+        assert [each.timeline for each in vault.sessions()] == ["main"]
+    with pytest.raises(hardsave.NotFound, match="'nosuch'"):
+        connect(both.remote.url, token=OWN_TOKEN, project="nosuch")
 
 
 def test_a_token_that_is_wrong_or_may_only_look_is_told_the_next_step(both: Both) -> None:

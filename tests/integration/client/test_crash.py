@@ -60,6 +60,26 @@ def relay(start: Start, tmp_path: Path) -> Iterator[Relay]:
         yield relay
 
 
+def test_events_go_on_where_they_were_when_the_server_is_started_again(
+    start: Start, tmp_path: Path
+) -> None:
+    first = start()
+    with (
+        connect(first.url, token=token(tmp_path, first.store)) as vault,
+        first.vault() as local,
+    ):
+        following = vault.follow()
+        local.timeline("main").save({"n": 1})
+        assert next(following).kind == "checkpoint_saved"
+        os.kill(first.process.pid, signal.SIGKILL)
+        first.process.wait(LIMIT)
+        local.timeline("main").save({"n": 2})
+        start("--port", str(port_of(first)))
+        local.timeline("main").save({"n": 3})
+        seen = [next(following).checkpoint for _ in range(2)]
+        assert [one and one.seq for one in seen] == [2, 3]
+
+
 ACTS: dict[str, Callable[[RemoteVault], str]] = {
     "save": lambda vault: vault.timeline("main").save({"number": 9}).id,
     "rewind": lambda vault: vault.timeline("main").rewind("main:1").target.id,

@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import os
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -174,6 +175,20 @@ def test_files_are_the_same_on_both_sides(both: Both) -> None:
         )
     with pytest.raises(hardsave.NotFound):
         other.read("nosuch")
+
+
+def test_files_whose_names_are_no_utf8_are_read_and_brought_back(both: Both) -> None:
+    name, line = os.fsdecode(b"caf\xe9"), both.remote.timeline("main")
+    (both.workspace / name).mkdir()
+    for number in range(2):
+        (both.workspace / name / "a").write_text(f"{number}")
+        line.save({"n": number}, workspace=str(both.workspace))
+    files = line.get(":1").files
+    assert files is not None
+    assert [each.path for each in files.list()] == [name, f"{name}/a"]
+    assert files.read(f"{name}/a") == b"0"
+    line.rewind(":1", what="files", paths=[f"{name}/a"])
+    assert (both.workspace / name / "a").read_text() == "0"
 
 
 def test_a_client_is_told_of_a_state_that_is_too_large(both: Both) -> None:

@@ -3,7 +3,7 @@
 import logging
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from tests.unit.server.api_store import Things, populate
 
 AGENT = "default"
 _OF_OBJECTS = {"packs", "objects", "pins", "changes", "users", "sqlite_sequence"}
-_MADE = datetime(2026, 1, 1, tzinfo=UTC)
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Site(NamedTuple):
@@ -51,7 +51,7 @@ class Site(NamedTuple):
     ) -> str:
         store = canonical(self.server.store)
         return self.tokens.add(
-            name, store=store, user=user, scope=scope, now=_MADE, expires_at=ends
+            name, store=store, user=user, scope=scope, now=MADE, expires_at=ends
         )[1]
 
     def revoke(self, name: str) -> None:
@@ -95,13 +95,17 @@ class Site(NamedTuple):
 
     def written(self) -> list[tuple[str, list[object]]]:
         """Every row of the store."""
-        path = self.server.store.removeprefix("sqlite:///")
-        with sqlite3.connect(path) as connection:
-            tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-            return [
-                (name, list(connection.execute(f'SELECT * FROM "{name}"')))  # noqa: S608 # its own
-                for (name,) in tables.fetchall()
-            ]
+        return rows(self.server.store.removeprefix("sqlite:///"))
+
+
+def rows(path: str | Path) -> list[tuple[str, list[object]]]:
+    """Every row of a database."""
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        return [
+            (name, list(connection.execute(f'SELECT * FROM "{name}"')))  # noqa: S608 # its own
+            for (name,) in tables.fetchall()
+        ]
 
 
 @contextmanager

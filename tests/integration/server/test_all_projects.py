@@ -110,6 +110,8 @@ def test_a_token_of_one_store_shows_that_project_alone(user: User) -> None:
     with user.serving(shop, "--all-projects") as server:
         assert jobs(server, headers=of_blog) == ["blog"]
         assert jobs(server, f"?project={user.id('blog')}", headers=of_blog) == ["blog"]
+        about = server.call("GET", "/api/v1", headers=of_blog).json()
+        assert about["project"] == user.id("blog")  # of which a request is that names none
         theirs = server.call("GET", f"/checkpoints?project={user.id('shop')}", headers=of_blog)
         nothing = server.call("GET", "/checkpoints?project=nosuch", headers=of_blog)
         assert theirs.status_code == nothing.status_code == 404

@@ -1,19 +1,26 @@
 """Commands that ask a server say what they say of a store."""
 
+import itertools
+import json
 import os
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hardsave
+from hardsave.cli.commands import jobs_watch
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
+from hardsave.client import RemoteVault
+from hardsave.runtime.jobs.worker import Worker
 from hardsave.server.route import Allowed
 from hardsave.vault import projects
 from tests.unit.cli.conftest import Run
-from tests.unit.cli.jobs_project import make_jobs
+from tests.unit.cli.jobs_project import agent, make_jobs
 from tests.unit.server.job_server import OWN_TOKEN, serving
 
 
@@ -134,3 +141,64 @@ def test_no_server_is_exit_6_with_the_command_that_starts_one(
     ran = run("jobs", "--server", "http://127.0.0.1:1")
     assert ran.code == Exit.UNAVAILABLE
     assert "hardsave serve" in ran.err
+
+
+# As it happens
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that follows is told of what happens right then, and of no more."""
+    follow = RemoteVault.follow
+
+    def few(vault: RemoteVault, **options: Any) -> Iterator[Any]:
+        following = follow(vault, **options)
+        with hardsave.open() as local:
+            for name in ("one", "two"):
+                local.timeline("other").save({"a": 1})
+                local.timeline("main").save({"a": 1}, name=name)
+            local.timeline("main").rewind("main:1")
+        count = 2 if options.get("timeline") else 5
+        return itertools.islice(following, count)
+
+    monkeypatch.setattr(RemoteVault, "follow", few)
+
+
+@pytest.mark.usefixtures("few")
+def test_what_happens_at_a_server_is_shown_as_it_does(run: Run, server: str) -> None:
+    ran = run("log", "--follow", "--server", server)
+    assert ran.code == Exit.DONE, ran
+    assert [line.split()[2] for line in ran.out.splitlines()] == [
+        "other:1",
+        "main:1",
+        "other:2",
+        "main:2",
+        "rewind",
+    ]
+    ran = run("log", "--follow", "--server", server, "--timeline", "mai", "--json")
+    first, second = map(json.loads, ran.out.splitlines())
+    assert (first["kind"], first["timeline"]) == ("checkpoint_saved", "main")
+    assert first["checkpoint"]["name"] == "one"
+    assert first["id"]
+    assert second["checkpoint"]["name"] == "two"
+    unknown = run("log", "--follow", "--server", server, "--timeline", "nosuch")
+    assert (unknown.code, "there is no timeline 'nosuch'" in unknown.err) == (Exit.NOT_FOUND, True)
+
+
+def test_a_job_of_a_server_is_watched_until_it_is_over(
+    run: Run, server: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_watch, "LOOK_THERE_SECONDS", 0.05)
+
+    def work() -> None:
+        with hardsave.open() as vault:
+            Worker(vault, {"default": agent()}).run(until_idle=True)
+
+    timer = threading.Timer(0.5, work)
+    timer.start()
+    ran = run("jobs", "watch", "new", "--server", server, "--json")
+    timer.join()
+    states = [json.loads(line)["state"] for line in ran.out.splitlines()]
+    assert ran.code == Exit.DONE, ran
+    assert (states[0], states[-1]) == ("queued", "succeeded")
+    assert json.loads(ran.out.splitlines()[-1])["last_message"] == "all done"

@@ -93,7 +93,7 @@ PUBLIC_URL = _option(
     help="POST /webhook may name it.",
 )
 def serve(session: Session, **given: Any) -> None:
-    """Serve this project over HTTP, for programs and for a browser; or all projects.
+    """Serve this project, or all of yours, to programs and to a browser.
 
     On this machine alone, unless --host names another address: that needs tokens, which
     'hardsave token add' makes. Ctrl-C stops it.

@@ -35,11 +35,10 @@ _WINDOWS = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
 @serving.PUBLIC_URL
 @click.option("--no-open", is_flag=True, help="Print the link, and open no browser.")
 def ui(session: Session, no_open: bool, **given: Any) -> None:
-    """Open the dashboard: what agents did in all your projects, this one first, and how to take it
-    back.
+    """Open the dashboard in a browser: all your projects, this one first.
 
-    Serves it until Ctrl-C, like 'hardsave serve --all-projects'; if a server of yours runs already,
-    that one is opened.
+    It shows what agents did, and takes it back. Serves until Ctrl-C, like 'hardsave serve
+    --all-projects'; if a server of yours runs already, that one is opened.
     """
     running = _running(session, given["port"])
     if running is not None:

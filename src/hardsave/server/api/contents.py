@@ -22,7 +22,7 @@ from hardsave.server.api.shapes import (
     shape,
 )
 from hardsave.server.errors import Refused
-from hardsave.server.fields import CURSOR, LIMIT, PAGED, Field, flag, number, text
+from hardsave.server.fields import CURSOR, LIMIT, PAGED, Field, flag, number, path
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.values import messages
 from hardsave.values.spelling import from_json, to_json
@@ -159,7 +159,7 @@ _STATE_PATH = Field(
     'A JSON list of keys and indexes, such as ["messages",-1]; none is the whole state.',
 )
 _STATE_LIMIT = number("limit", "How many items of a list at most.", 1, _FAR)
-_FILE_PATH = text("path", "A path inside of the workspace.")
+_FILE_PATH = path("path", "A path inside of the workspace.")
 _MESSAGE = also(MESSAGE, value=ANY)
 _MESSAGE = {**_MESSAGE, "required": MESSAGE["required"]}
 

@@ -2,7 +2,7 @@
 
 import { address, get, readSome } from "./api.js";
 import { count, fill, h, shown } from "./dom.js";
-import { REACH, message } from "./message.js";
+import { REACH, longest, message } from "./message.js";
 import { fail, failed } from "./notices.js";
 import { amend, here, href } from "./router.js";
 import { Folded, sections } from "./sections.js";
@@ -36,7 +36,8 @@ export class Conversation {
     this.list.addEventListener("scroll", () => this.tellNew(), { passive: true });
     this.list.addEventListener("keydown", (event) => this.key(event));
     this.number = h("span", { class: "quiet", role: "status" });
-    this.toggle = h("button", { class: "small", "aria-pressed": "false", onclick: () => amend({ fold: this.onlyPrompts ? "" : "prompts" }) }, "Prompts only");
+    const fold = () => amend({ fold: this.onlyPrompts ? "" : "prompts" });
+    this.toggle = h("button", { class: "small", "aria-pressed": "false", onclick: fold }, "Prompts only");
     this.goTo = h("input", {
       class: "small number",
       type: "number",
@@ -66,12 +67,12 @@ export class Conversation {
    * is only added to stays where a person has scrolled to. */
   show(checkpoint, past, { isGrown = false } = {}) {
     if (checkpoint.id !== this.checkpoint?.id) {
-      const wasAtEnd = this.list.isAtEnd;
+      const [wasAtEnd, before] = [this.list.isAtEnd, this.total];
       this.turn(checkpoint);
       this.past = past;
       this.lay(checkpoint.summary?.messages ?? this.total);
-      if (!isGrown || wasAtEnd) this.toEnd();
-      else this.tellNew(checkpoint.summary?.new_messages ?? 0);
+      if (!isGrown || wasAtEnd || this.total < before) this.toEnd();
+      else this.tellNew(Math.max(0, this.total - before));
     } else if (past.length !== this.past.length) {
       this.past = past; // more of what led to it was read
       this.lay(this.total);
@@ -159,7 +160,7 @@ export class Conversation {
 
   key(event) {
     if (event.target !== this.list || !this.total) return;
-    if (event.key === "Home") this.jump(0);
+    if (event.key === "Home") this.list.jump(0);
     else if (event.key === "End") this.toEnd();
     else return;
     event.preventDefault();
@@ -277,8 +278,7 @@ export class Conversation {
     } catch (problem) {
       return fail(problem);
     }
-    const longest = Math.max(now.text.length, ...now.results.map((each) => each.length), ...now.calls.map((each) => each.arguments.length));
-    now.isAll = now.reach >= longest;
+    now.isAll = now.reach >= longest(now);
     if (now.isAll && now.is_cut) now.link = this.download(one.number);
     this.messages.set(one.number, now);
     this.list.drawNow();

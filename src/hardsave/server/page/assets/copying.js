@@ -8,11 +8,6 @@ export function quoted(word) {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
 }
 
-/** What to type to go on: { command, directory }, as the server tells it. Pure. */
-export function typed({ command, directory }) {
-  return directory ? `cd ${quoted(directory)} && ${command}` : command;
-}
-
 /** Puts a text onto the clipboard; a browser that has none shows it, to be selected. */
 export async function copy(text) {
   try {
@@ -23,17 +18,18 @@ export async function copy(text) {
   }
 }
 
-/** How to go on with an agent after a rewind, until it is put away. */
-export function goingOn(place, { agent, command, directory, why, prompt }) {
-  const text = command && typed({ command, directory });
-  fill(
+/** How to go on with an agent whose conversation was taken back, until it is put away. */
+export function goingOn(place, found) {
+  if (!found) return fill(place);
+  const { agent, command, why, prompt } = found;
+  return fill(
     place,
     h(
       "div",
       { class: "going-on asked" },
-      h("div", {}, command ? `Go on with ${shown(agent)}:` : "The conversation was left as it is.", why && ` ${shown(why)}`),
-      command && h("code", { class: "command" }, shown(text)),
-      command && h("button", { class: "small", onclick: () => copy(text) }, "Copy the command"),
+      h("div", {}, command ? `Go on with ${shown(agent)}: ` : "The conversation was left as it is. ", shown(why)),
+      command && h("code", { class: "command" }, shown(command)),
+      command && h("button", { class: "small", onclick: () => copy(command) }, "Copy the command"),
       prompt && h("button", { class: "small", onclick: () => copy(prompt) }, "Copy the prompt that was taken back"),
       h("button", { class: "plain", "aria-label": "Put this away", onclick: () => fill(place) }, "×"),
     ),

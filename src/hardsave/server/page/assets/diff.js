@@ -13,6 +13,8 @@ import "./virtual.js";
 const MOST = 20_000; // paths of each kind
 const FEW = 5; // files that are opened at once
 const SIGNS = { added: "+", changed: "~", removed: "−" };
+const MODES = { "": "Unified", split: "Side by side" };
+const MOST_STATE = 300; // places of the state that are listed
 const STATE = { added: "new", removed: "gone", changed: "changed" };
 
 export function show(place, params) {
@@ -34,33 +36,46 @@ class Comparison {
   }
 
   build() {
-    const end = (name, label, more) =>
-      h("input", { "aria-label": label, class: "mono end", placeholder: more, onchange: (event) => amend({ [name]: event.target.value.trim() }, { replace: false }) });
+    const end = (name, label, placeholder) => {
+      const onchange = (event) => amend({ [name]: event.target.value.trim() }, { replace: false });
+      return h("input", { "aria-label": label, class: "mono end", placeholder, onchange });
+    };
+    const button = (label, onclick, more = {}) => h("button", { class: "small", onclick, ...more }, label);
     this.from = end("from", "From", "chk_…, :3, @~2");
     this.to = end("to", "To", "chk_…, :3, now");
-    const mode = (value, label) => h("button", { class: "small", dataset: { value }, onclick: () => amend({ mode: value }) }, label);
-    this.modes = [mode("", "Unified"), mode("split", "Side by side")];
+    this.modes = Object.entries(MODES).map(([value, label]) =>
+      button(label, () => amend({ mode: value }), { dataset: { value } }),
+    );
     this.about = h("div", { class: "ends quiet" });
     this.sum = h("div", { class: "sums" });
     this.list = h("virtual-list", { class: "changes", role: "tree", "aria-label": "Files that differ" });
+    const turn = ({ path, isOpen }, wanted = !isOpen) => {
+      if (path === undefined || isOpen === wanted) return false;
+      this.turn({ path });
+      return true;
+    };
     arrows(this.list, {
       length: () => this.rows.length,
       at: () => 0,
-      open: (row) => this.rows[row].path !== undefined && this.turn(this.rows[row]),
-      fold: (row, isOpen) => this.rows[row].path !== undefined && this.opened.has(this.rows[row].path) !== isOpen && this.turn(this.rows[row]),
+      open: (row) => turn(this.rows[row]),
+      fold: (row, isOpen) => turn(this.rows[row], isOpen),
     });
     this.body = h("div", { class: "fills" });
     this.back = h("a", { class: "button small" }, "Session");
-    fill(
-      this.place,
-      h(
-        "div",
-        { class: "at-session at-diff fills" },
-        h("div", { class: "heading" }, h("h1", {}, "Compare"), this.from, h("span", { "aria-hidden": "true" }, "→"), this.to, h("button", { class: "small", onclick: () => this.swap() }, "Swap"), h("button", { class: "small", onclick: () => amend({ to: "now" }) }, "With the disk"), this.back, h("span", { class: "gap" }), h("div", { class: "tabs" }, this.modes)),
-        this.about,
-        this.body,
-      ),
+    const heading = h(
+      "div",
+      { class: "heading" },
+      h("h1", {}, "Compare"),
+      this.from,
+      h("span", { "aria-hidden": "true" }, "→"),
+      this.to,
+      button("Swap", () => this.swap()),
+      button("With the disk", () => amend({ to: "now" })),
+      this.back,
+      h("span", { class: "gap" }),
+      h("div", { class: "tabs" }, this.modes),
     );
+    fill(this.place, h("div", { class: "at-session at-diff fills" }, heading, this.about, this.body));
   }
 
   amend(params) {
@@ -78,8 +93,8 @@ class Comparison {
   }
 
   marked() {
-    for (const button of this.modes) button.setAttribute("aria-pressed", String(button.dataset.value === (this.params.mode ?? "")));
-    const { timeline, from, to } = this.params;
+    const { timeline, from, to, mode = "" } = this.params;
+    for (const button of this.modes) button.setAttribute("aria-pressed", String(button.dataset.value === mode));
     this.back.href = href("session", { timeline, at: to === "now" ? from : to });
     this.back.hidden = !timeline;
   }
@@ -111,11 +126,14 @@ class Comparison {
   }
 
   tellEnds(ends) {
-    const isOwn = (end) => end?.timeline === this.params.timeline;
-    const tell = (end) => (end ? [h("b", { class: "mono" }, isOwn(end) ? `:${end.seq}` : line(end.ref, 60)), " ", line(told(end)[1], 100)] : [h("b", {}, "the disk"), " as it is now"]);
+    const name = (end) => (end.timeline === this.params.timeline ? `:${end.seq}` : end.id);
+    const tell = (end) => {
+      if (!end) return [h("b", {}, "the disk"), " as it is now"];
+      return [h("b", { class: "mono" }, name(end)), " ", line(told(end)[1], 100)];
+    };
     fill(this.about, h("span", {}, tell(ends[0])), h("span", {}, "→ ", tell(ends[1])));
-    [this.from, this.to].forEach((input, at) => isOwn(ends[at]) && (input.value = `:${ends[at].seq}`));
-    if (!ends[1]) this.to.value = "now";
+    this.from.value = name(ends[0]);
+    this.to.value = ends[1] ? name(ends[1]) : "now";
   }
 
   start() {
@@ -124,9 +142,9 @@ class Comparison {
     this.paths.sort((a, b) => (pathText(a.path) < pathText(b.path) ? -1 : 1));
     fill(this.sum, this.sums());
     fill(this.body, this.sum, this.paths.length ? this.list : h("p", { class: "empty" }, "No file differs."));
-    const wanted = this.params.file ? this.paths.filter(({ path }) => path === this.params.file) : this.paths.length <= FEW ? this.paths : [];
     this.draw({ fresh: true });
-    for (const each of wanted) this.turn(each);
+    const { file } = this.params;
+    for (const each of this.paths) if (file ? each.path === file : this.paths.length <= FEW) this.turn(each);
   }
 
   async turn({ path }) {
@@ -137,7 +155,8 @@ class Comparison {
     const { found } = this;
     try {
       const { from, to } = found;
-      const { unified, is_cut } = await get("diff/file", { from, to: to ?? "now", path }, { signal: this.asked.signal });
+      const { signal } = this.asked;
+      const { unified, is_cut } = await get("diff/file", { from, to: to ?? "now", path }, { signal });
       if (found !== this.found || !this.opened.has(path)) return;
       const lines = parse(unified);
       if (is_cut) lines.push({ kind: "note", text: "Only the first million characters are shown." });
@@ -157,22 +176,39 @@ class Comparison {
   // Showing
 
   sums() {
-    const { messages, status, state, files } = this.found;
+    const { status, state, files } = this.found;
+    const counts = Object.keys(SIGNS).map(
+      (kind) => files[kind].length > 0 && h("span", { class: kind }, ` ${SIGNS[kind]}${files[kind].length}`),
+    );
+    const differ = this.paths.length ? [`${count(this.paths.length, "file")} differ: `, counts] : "Files are the same";
     const said = [
-      messages.to !== null && messages.from !== null && h("li", {}, messages.from === messages.to ? `${count(messages.to, "message")} in both` : `Messages: ${messages.from} → ${messages.to}`, messages.to > messages.from && [" ", h("a", { href: href("session", { timeline: this.params.timeline, at: this.found.to, message: messages.from }) }, "show the new ones")]),
-      status.to !== null && status.from !== status.to && h("li", {}, `Status: ${shown(status.from)} → ${shown(status.to)}`),
-      h("li", {}, this.paths.length ? [`${count(this.paths.length, "file")} differ: `, ["added", "changed", "removed"].map((kind) => files[kind].length > 0 && h("span", { class: kind }, ` ${SIGNS[kind]}${files[kind].length} `))] : "Files are the same", files.is_cut && " (not all are listed)"),
+      this.messages(),
+      status.to !== null &&
+        status.from !== status.to &&
+        h("li", {}, `Status: ${shown(status.from)} → ${shown(status.to)}`),
+      h("li", {}, differ, files.is_cut && " (not all are listed)"),
     ];
     return [h("ul", { class: "said-first" }, said), state && this.stateSum(state)];
+  }
+
+  messages() {
+    const { to, messages } = this.found;
+    if (messages.to === null || messages.from === null) return null;
+    if (messages.from === messages.to) return h("li", {}, `${count(messages.to, "message")} in both`);
+    const link = href("session", { timeline: this.params.timeline, at: to, message: messages.from });
+    const fresh = messages.to > messages.from && h("a", { href: link }, "show the new ones");
+    return h("li", {}, `Messages: ${messages.from} → ${messages.to} `, fresh);
   }
 
   stateSum(state) {
     const paths = Object.keys(STATE).flatMap((kind) => state[kind].map((path) => [kind, path]));
     if (!paths.length) return null;
-    const rows = () => paths.slice(0, 300).map(([kind, path]) => h("li", {}, h("span", { class: kind }, STATE[kind]), " ", h("code", {}, line(path, 300))));
-    const details = h("details", {}, h("summary", {}, `State: ${count(paths.length, "place")}${state.is_cut ? " or more" : ""} differ`));
-    details.addEventListener("toggle", () => details.childElementCount < 2 && details.append(h("ul", { class: "state-paths" }, rows(), paths.length > 300 && h("li", {}, `and ${paths.length - 300} more`))));
-    return details;
+    const rows = paths
+      .slice(0, MOST_STATE)
+      .map(([kind, path]) => h("li", {}, h("span", { class: kind }, STATE[kind]), " ", h("code", {}, line(path, 300))));
+    const more = paths.length > MOST_STATE && h("li", {}, `and ${paths.length - MOST_STATE} more`);
+    const sum = `State: ${count(paths.length, "place")}${state.is_cut ? " or more" : ""} differ`;
+    return h("details", {}, h("summary", {}, sum), h("ul", { class: "state-paths" }, rows, more));
   }
 
   draw({ fresh = false } = {}) {
@@ -181,7 +217,9 @@ class Comparison {
       const open = this.opened.get(each.path);
       this.rows.push({ ...each, isOpen: Boolean(open) });
       if (open?.note) this.rows.push({ note: open.note, of: each.path });
-      rowsOf(open?.lines ?? [], { split: this.isSplit }).forEach((items, part) => this.rows.push({ items, part, of: each.path }));
+      rowsOf(open?.lines ?? [], { split: this.isSplit }).forEach((items, part) =>
+        this.rows.push({ items, part, of: each.path }),
+      );
     }
     this.list.show({
       length: this.rows.length,
@@ -205,7 +243,13 @@ class Comparison {
     }
     return h(
       "div",
-      { ...about, class: "entry file", "aria-level": 1, "aria-expanded": String(row.isOpen), onclick: () => this.turn(row) },
+      {
+        ...about,
+        class: "entry file",
+        "aria-level": 1,
+        "aria-expanded": String(row.isOpen),
+        onclick: () => this.turn(row),
+      },
       h("span", { class: "arrow" }, row.isOpen ? "▾" : "▸"),
       h("span", { class: `mark ${row.change}`, title: row.change }, SIGNS[row.change]),
       h("span", { class: "name path" }, pathText(row.path)),

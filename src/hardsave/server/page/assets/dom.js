@@ -76,7 +76,7 @@ export function line(text, most = 200) {
 
 /** A path is a text, or an object where its name is no UTF-8. */
 export function pathText(path) {
-  return typeof path === "string" ? shown(path) : shown(JSON.stringify(path));
+  return shown(typeof path === "string" ? path : (path.$text ?? JSON.stringify(path)));
 }
 
 const UNITS = [
@@ -95,15 +95,15 @@ export function ago(moment, now = Date.now()) {
   return "now";
 }
 
-export function bytes(count) {
+export function bytes(number) {
   const units = ["bytes", "KB", "MB", "GB", "TB"];
   let at = 0;
-  let size = count;
+  let size = number;
   while (size >= 1000 && at < units.length - 1) {
     size /= 1000;
     at += 1;
   }
-  return at ? `${size.toFixed(size < 10 ? 1 : 0)} ${units[at]}` : `${count} bytes`;
+  return at ? `${size.toFixed(size < 10 ? 1 : 0)} ${units[at]}` : count(number, "byte");
 }
 
 export function count(number, one, many = `${one}s`) {

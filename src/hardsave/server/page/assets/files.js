@@ -3,7 +3,7 @@
 
 import { get } from "./api.js";
 import { bytes, count, fill, h, line, pathText } from "./dom.js";
-import { failed } from "./notices.js";
+import { fail, failed } from "./notices.js";
 import { amend, href } from "./router.js";
 import { arrows } from "./rows.js";
 import { Viewer } from "./viewer.js";
@@ -74,7 +74,9 @@ export class Files {
     this.number.textContent = total === undefined ? "" : count(total, "file");
     if (checkpoint.workspace === null) {
       this.levels.clear();
-      fill(this.body, h("p", { class: "nothing quiet" }, "This checkpoint was saved without files. Agents save them beside each step; a program does with ", h("code", {}, "save(…, workspace=…)"), "."));
+      const way = "Agents save them beside each step; a program does with ";
+      const code = h("code", {}, "save(…, workspace=…)");
+      fill(this.body, h("p", { class: "nothing" }, `This checkpoint was saved without files. ${way}`, code, "."));
       return;
     }
     if (this.body.firstElementChild !== this.list) fill(this.body, this.list);
@@ -142,32 +144,33 @@ export class Files {
     for (const path of this.changes.keys())
       for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) this.above.add(path.slice(0, at));
     this.rows = [];
-    const { checkpoint } = this;
-    if (this.changes.size) {
-      this.rows.push({ group: "changed", text: `Changed here (${this.changes.size.toLocaleString("en")})`, level: 1 });
-      if (!this.shut.has("changed")) {
-        const shown = [...this.changes].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, MOST_CHANGED);
-        for (const [path, change] of shown) this.rows.push({ path, change, text: path, level: 2, isChange: true });
-        if (shown.length < this.changes.size)
-          this.rows.push({ text: "Compare all", level: 2, link: href("diff", { timeline: checkpoint.timeline, from: checkpoint.parent, to: checkpoint.id }) });
-      }
-    }
+    if (this.changes.size) this.changed();
     this.rows.push({ group: "all", text: "All files", level: 1 });
     if (!this.shut.has("all")) this.below("", 2);
     this.list.show({
       length: this.rows.length,
       guess: 28,
       row: (number) => this.element_(this.rows[number], number),
-      key: (number) => JSON.stringify([this.rows[number], this.isOpen(this.rows[number]), this.rows[number].path === this.file]),
+      key: (number) => JSON.stringify([this.rows[number], this.isOpen(this.rows[number])]),
     });
+  }
+
+  changed() {
+    const { size } = this.changes;
+    this.rows.push({ group: "changed", text: `Changed here (${size.toLocaleString("en")})`, level: 1 });
+    if (this.shut.has("changed")) return;
+    const some = [...this.changes].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, MOST_CHANGED);
+    for (const [path, change] of some) this.rows.push({ path, change, text: path, level: 2, isChange: true });
+    const { timeline, parent: from, id: to } = this.checkpoint;
+    if (some.length < size) this.rows.push({ text: "Compare all", level: 2, link: href("diff", { timeline, from, to }) });
   }
 
   below(path, level) {
     const { items, next } = this.levels.get(path) ?? { items: [] };
     for (const { path: at, name, kind, size, target } of items) {
       const isFolder = kind === "directory";
-      const change = typeof at === "string" && (this.changes.get(at) ?? (isFolder && this.above.has(at) ? "inside" : null));
-      this.rows.push({ path: at, text: name, isFolder, size, target, kind, change: change || null, level });
+      const change = this.changes.get(at) ?? (isFolder && this.above.has(at) ? "inside" : null);
+      this.rows.push({ path: at, text: name, isFolder, size, target, kind, change, level });
       if (isFolder && this.open.has(at)) this.below(at, level + 1);
     }
     if (next) this.rows.push({ text: "Show more", more: path, level });
@@ -181,16 +184,16 @@ export class Files {
     if (!row) return;
     if (row.group || row.isFolder) this.unfold(row, !this.isOpen(row));
     else if (row.link) location.hash = row.link;
-    else if (row.more !== undefined) this.more(row.more).catch((problem) => failed(this.body, problem, () => this.read()));
-    else if (typeof row.path === "string" && row.kind !== "symlink") amend({ file: row.path, view: row.isChange ? "changes" : "" });
+    else if (row.more !== undefined) this.more(row.more).catch(fail);
+    else if (typeof row.path === "string" && row.kind !== "symlink")
+      amend({ file: row.path, view: row.isChange ? "changes" : "" });
   }
 
   unfold(row, isOpen) {
     if (!row || !(row.group || row.isFolder) || this.isOpen(row) === isOpen) return false;
     if (row.group) this.shut[isOpen ? "delete" : "add"](row.group);
     else this.open[isOpen ? "add" : "delete"](row.path);
-    if (row.isFolder && isOpen && !this.levels.has(row.path))
-      this.readLevel(row.path).then(() => this.draw(), (problem) => failed(this.body, problem, () => this.read()));
+    if (row.isFolder && isOpen && !this.levels.has(row.path)) this.readLevel(row.path).then(() => this.draw(), fail);
     else this.draw();
     return true;
   }
@@ -205,14 +208,18 @@ export class Files {
         role: "treeitem",
         "aria-level": row.level,
         "aria-expanded": isFold ? String(this.isOpen(row)) : null,
-        "aria-selected": String(row.path !== undefined && row.path === this.file),
         class: `entry${row.group ? " group" : ""}${isPath ? "" : " quiet"}`,
         title: isPath ? null : "Its name is no UTF-8: the command line shows it",
         onclick: () => this.act(row),
       },
       h("span", { class: "arrow" }, isFold ? (this.isOpen(row) ? "▾" : "▸") : ""),
-      h("span", { class: `name ${row.isChange ? "path" : ""}` }, pathText(row.text), row.kind === "symlink" && h("span", { class: "quiet" }, ` → ${line(row.target, 80)}`)),
-      row.change && h("span", { class: `mark ${row.change}`, title: row.change === "inside" ? "changes inside" : row.change }, SIGNS[row.change] ?? "•"),
+      h(
+        "span",
+        { class: row.isChange ? "name path" : "name" },
+        pathText(row.text),
+        row.kind === "symlink" && h("span", { class: "quiet" }, ` → ${line(pathText(row.target), 80)}`),
+      ),
+      row.change && h("span", { class: `mark ${row.change}`, title: row.change }, SIGNS[row.change] ?? "•"),
       row.kind === "file" && h("span", { class: "quiet small size" }, bytes(row.size)),
     );
     made.style.paddingLeft = `${(row.level - 1) * 0.9 + 0.4}rem`;

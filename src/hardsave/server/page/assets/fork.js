@@ -11,13 +11,15 @@ export function fork(timeline, checkpoint) {
 
 function form(timeline, checkpoint, close) {
   const canCopy = typeof checkpoint.workspace === "string" && checkpoint.host === null;
-  const name = h("input", { required: true, autofocus: true, maxlength: 200, id: "fork-name", value: `${short(timeline)}-from-${checkpoint.seq}` });
-  const wants = h("input", { type: "checkbox", onchange: () => turn() });
-  const directory = h("input", { id: "fork-directory", maxlength: 255, disabled: true, value: canCopy ? `${checkpoint.workspace.split("/").at(-1)}-${checkpoint.seq}` : "" });
+  const { seq, workspace } = checkpoint;
+  const named = { id: "fork-name", required: true, autofocus: true, maxlength: 200 };
+  const name = h("input", { ...named, value: `${short(timeline)}-from-${seq}` });
+  const beside = canCopy ? `${workspace.split("/").at(-1)}-${seq}` : "";
+  const directory = h("input", { id: "fork-directory", maxlength: 255, disabled: true, required: true, value: beside });
   const turn = () => {
     directory.disabled = !wants.checked;
-    directory.required = wants.checked;
   };
+  const wants = h("input", { type: "checkbox", onchange: turn });
   const trouble = h("div", { role: "alert" });
   const go = h("button", { class: "primary", type: "submit" }, "Fork");
   const submit = async (event) => {
@@ -39,7 +41,7 @@ function form(timeline, checkpoint, close) {
     h("p", {}, "A new timeline begins here; this one stays as it is."),
     h("label", { for: "fork-name" }, "Name"),
     name,
-    canCopy && h("label", { class: "pick" }, wants, ` with its files, in a new directory beside ${pathText(checkpoint.workspace)}`),
+    canCopy && h("label", { class: "pick" }, wants, ` with its files, in a new directory beside ${pathText(workspace)}`),
     canCopy && h("label", { for: "fork-directory" }, "Name of the directory"),
     canCopy && directory,
     trouble,

@@ -3,7 +3,8 @@
 
 import { get } from "./api.js";
 
-const PAGE = 1000;
+const FIRST = 200; // checkpoints that are read first, to be seen at once
+const PAGE = 5000;
 const MOST = 20_000; // checkpoints that are read without being asked for
 const LATEST = 200; // looked at again after a connection was lost
 
@@ -43,7 +44,8 @@ export class History {
   }
 
   async more({ signal }) {
-    const page = await get("graph", { timeline: this.timeline, limit: PAGE, cursor: this.next }, { signal });
+    const limit = this.order.length ? PAGE : FIRST;
+    const page = await get("graph", { timeline: this.timeline, limit, cursor: this.next }, { signal });
     for (const node of page.items) this.take(node);
     this.next = page.next;
     this.forget();
@@ -127,6 +129,13 @@ export class History {
   grow(id, parent) {
     if (this.line.at(-1) !== parent || !this.places.size) return this.forget();
     this.places.set(id, this.line.push(id) - 1);
+  }
+
+  /** What led to a checkpoint, the oldest first, and itself. */
+  past(checkpoint) {
+    const place = this.places.get(checkpoint.id);
+    if (place === undefined) return [checkpoint];
+    return this.line.slice(0, place + 1).map((id) => this.checkpoint(id));
   }
 
   step(id, by) {

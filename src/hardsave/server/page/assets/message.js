@@ -11,7 +11,10 @@ export function message(one, { opened, more, number }) {
   const text = (given) => h("div", { class: "text", dir: "auto" }, shown(given.slice(0, reach)));
   const part = (name, summary, body) => {
     const details = h("details", { class: "part", open: opened.has(name) }, h("summary", {}, summary));
-    const fill = () => details.childElementCount < 2 && details.append(h("pre", { class: "text", dir: "auto" }, shown(body().slice(0, reach))));
+    const fill = () => {
+      if (details.childElementCount > 1) return;
+      details.append(h("pre", { class: "text", dir: "auto" }, shown(body().slice(0, reach))));
+    };
     if (opened.has(name)) fill();
     details.addEventListener("toggle", () => {
       if (details.open) {
@@ -21,20 +24,26 @@ export function message(one, { opened, more, number }) {
     });
     return details;
   };
-  const longest = Math.max(one.text.length, ...one.results.map((each) => each.length), ...one.calls.map((each) => each.arguments.length));
+  const canMore = (one.is_cut || longest(one) > reach) && !one.isAll;
   return [
     h("header", {}, h("span", { class: "role" }, role(one)), number),
     one.text && text(one.text),
     one.calls.map(({ tool, arguments: given }, at) =>
       part(`${one.number} call ${at}`, [h("b", {}, line(tool, 60)), " ", h("code", {}, brief(given))], () => spelt(given)),
     ),
-    one.results.map((each, at) =>
-      part(`${one.number} result ${at}`, ["Result ", h("code", {}, line(each.slice(0, 400), 120) || "(empty)")], () => each),
-    ),
-    one.problem && h("p", { class: "warning" }, shown(one.problem)),
-    (one.is_cut || longest > reach) && !one.isAll && h("button", { class: "small", onclick: () => more(one) }, one.isWhole ? "Show more" : "Show all"),
+    one.results.map((each, at) => {
+      const first = line(each.slice(0, 400), 120) || "(empty)";
+      return part(`${one.number} result ${at}`, ["Result ", h("code", {}, first)], () => each);
+    }),
+    canMore && h("button", { class: "small", onclick: () => more(one) }, one.isWhole ? "Show more" : "Show all"),
     one.isAll && one.is_cut && h("p", { class: "quiet small" }, "The rest is too long to be shown here: ", one.link),
   ];
+}
+
+/** How many characters the longest text of a message has. */
+export function longest({ text, results, calls }) {
+  const texts = [text, ...results, ...calls.map((each) => each.arguments)];
+  return Math.max(...texts.map((each) => each.length));
 }
 
 function role({ role: given, text, results, calls }) {

@@ -1,7 +1,7 @@
 // Undo and redo of what was done to one timeline: two buttons that say what they would do.
 
 import { act, get } from "./api.js";
-import { ago, h, line, shown } from "./dom.js";
+import { ago, count, h, line, shown } from "./dom.js";
 import { fail, say } from "./notices.js";
 
 const STEPS = ["undo", "redo"];
@@ -17,9 +17,10 @@ export function next(operations) {
 }
 
 export class Operations {
-  constructor(timeline, moved) {
+  /** `done(answer)` is called after each undo and redo, and after one that was refused. */
+  constructor(timeline, done) {
     this.timeline = timeline;
-    this.moved = moved;
+    this.done = done;
     this.undoButton = h("button", { hidden: true, onclick: () => this.undo() });
     this.redoButton = h("button", { hidden: true, onclick: () => this.redo() });
     this.element = h("span", { class: "acts" }, this.undoButton, this.redoButton);
@@ -53,13 +54,14 @@ export class Operations {
   }
 
   async step(path, word, button) {
+    let done = null;
     try {
-      const { about, files } = await act(path, { timeline: this.timeline });
-      const kept = files?.kept.length ? ` ${files.kept.length} files were left as they are.` : "";
-      say(`${word}: ${about.of ?? path}.${kept}`, { act: button });
+      done = await act(path, { timeline: this.timeline });
+      const kept = done.files?.kept.length ? ` ${count(done.files.kept.length, "file")} stayed as they are.` : "";
+      say(`${word}: ${done.about.of ?? path}.${kept}`, { act: button });
     } catch (problem) {
       fail(problem);
     }
-    await this.moved();
+    await this.done(done);
   }
 }

@@ -18,7 +18,8 @@ export class Rail {
     this.more = more;
     this.rows = [];
     this.chosen = null;
-    this.list = h("virtual-list", { class: "rail", role: "listbox", "aria-label": "Checkpoints, the newest first" });
+    const label = "Checkpoints, the newest first";
+    this.list = h("virtual-list", { class: "rail", role: "listbox", "aria-label": label });
     arrows(this.list, {
       length: () => this.rows.length,
       at: () => this.place(this.chosen),
@@ -63,22 +64,23 @@ export class Rail {
   /** What a row is made anew for. */
   look({ key, node, lane, about }) {
     if (!node || !lane) return `${key} ${about}`;
-    const { column, joins, passes, goesOn } = lane;
     const { is_head, is_current, checkpoint } = node;
-    return `${key} ${key === this.chosen} ${is_head} ${is_current} ${this.columns} ${checkpoint.name} ${[column, joins, passes, goesOn]}`;
+    const drawn = Object.values(lane).join(";");
+    return [key, key === this.chosen, is_head, is_current, this.columns, checkpoint.name, drawn].join(" ");
   }
 
   place(id) {
     return this.places?.get(id) ?? -1;
   }
 
-  /** Marks the chosen checkpoint, and has it in view. */
+  /** Marks the chosen checkpoint, and has it in view, once that is known where it is. */
   mark(id) {
     this.chosen = id;
     const row = this.place(id);
+    this.isMarked = row >= 0;
     this.list.drawNow();
     if (row >= 0) this.list.reveal(row);
-    this.list.active?.(row);
+    this.list.active(row);
   }
 
   open(number) {
@@ -91,27 +93,23 @@ export class Rail {
   // Rows
 
   element(row, number) {
-    const { key, node, lane, branch, about } = row;
+    const { key, node, lane, branch } = row;
     const isChosen = key === this.chosen;
-    const label = branch ? `forked: ${branch.timeline}` : node ? described(node) : (about ?? "where this timeline was forked");
+    const isLeft = node && !branch && !node.is_current;
     return h(
       "div",
       {
         id: `rail-${number}`,
         role: "option",
         "aria-selected": String(isChosen),
-        "aria-label": line(label, 300),
+        "aria-label": line(labelled(row), 300),
         "aria-posinset": number + 1,
         "aria-setsize": this.rows.length,
-        class: `moment${isChosen ? " chosen" : ""}${node && !branch && !node.is_current ? " left" : ""}`,
+        class: `moment${isChosen ? " chosen" : ""}${isLeft ? " left" : ""}`,
         onclick: () => this.open(number),
       },
       this.drawn(lane, node, branch),
-      branch
-        ? h("div", { class: "about" }, h("span", { class: "branch" }, `↳ ${line(branch.timeline, 60)}`), h("span", { class: "quiet small" }, `forked from :${node.checkpoint.seq}`))
-        : node
-          ? this.about(node)
-          : h("div", { class: "about" }, h("span", { class: "quiet" }, about ?? "↳ forked from another timeline: show where")),
+      node && !branch ? this.about(node) : h("div", { class: "about branch" }, line(labelled(row), 80)),
     );
   }
 
@@ -134,10 +132,10 @@ export class Rail {
         { class: "facts quiet small" },
         h("span", { class: "mono" }, `:${seq}`),
         when(created_at),
-        files && h("span", { class: "tally" }, tally(files)),
-        new_messages > 0 && h("span", { title: count(new_messages, "new message") }, `+${new_messages} msg`),
+        files && (files.added || files.changed || files.removed) && h("span", { class: "tally" }, tally(files)),
+        new_messages > 0 && h("span", { class: "msg", title: count(new_messages, "new message") }, `+${new_messages} msg`),
         status !== "running" && h("span", { class: `word is-${line(status, 20)}` }, line(status, 20)),
-        outside.length > 0 && h("span", { class: "warning", title: outside.map((each) => line(each)).join("\n") }, "↗ outside"),
+        outside.length > 0 && h("span", { class: "warning", title: line(outside.join("; ")) }, "↗ outside"),
         lost && h("span", { class: "warning", title: line(lost) }, "files left out"),
       ),
     );
@@ -147,20 +145,28 @@ export class Rail {
   drawn(lane, node, branch) {
     const wide = this.columns * STEP + 6;
     const x = (column) => 9 + Math.min(column, MOST_COLUMNS - 1) * STEP;
-    const box = svg("svg", { class: "lanes", width: wide, viewBox: `0 0 ${wide} 100`, preserveAspectRatio: "none", "aria-hidden": "true" });
-    if (!lane) return box;
+    const about = { width: wide, viewBox: `0 0 ${wide} 100`, preserveAspectRatio: "none", "aria-hidden": "true" };
+    const box = svg("svg", about);
+    if (!lane) return h("div", { class: "lanes" });
     const { column, joins, passes, goesOn } = lane;
     const draw = (d, isLeft) => box.append(svg("path", { d, class: isLeft ? "lane left" : "lane" }));
     for (const each of passes) draw(`M${x(each)} 0V100`, each > 0);
     for (const each of joins)
-      draw(branch || each === column ? `M${x(each)} 0V${branch ? 100 : 50}` : `M${x(each)} 0C${x(each)} 40 ${x(column)} 30 ${x(column)} 50`, each > 0);
+      if (branch || each === column) draw(`M${x(each)} 0V${branch ? 100 : 50}`, each > 0);
+      else draw(`M${x(each)} 0C${x(each)} 40 ${x(column)} 30 ${x(column)} 50`, each > 0);
     if (branch) return h("div", { class: "lanes" }, box);
     if (goesOn) draw(`M${x(column)} 50V100`, column > 0);
-    const kind = `knot is-${told(node.checkpoint)[0]}${node.is_head ? " head" : ""}${column > 0 ? " left" : ""}`;
-    const dot = h("span", { class: kind });
+    const kind = node.is_head ? "head" : column > 0 ? "left" : "";
+    const dot = h("span", { class: `knot is-${told(node.checkpoint)[0]} ${kind}` });
     dot.style.left = `${x(column)}px`;
     return h("div", { class: "lanes" }, box, dot);
   }
+}
+
+/** What a row is called. */
+function labelled({ node, branch, about }) {
+  if (branch) return `↳ forked: ${branch.timeline}`;
+  return node ? described(node) : (about ?? "↳ where this timeline was forked");
 }
 
 /** A checkpoint in words, for those who hear it. */

@@ -13,6 +13,10 @@ const WHATS = [
   ["files", "Files only"],
   ["paths", "Some files"],
 ];
+const NOTHING_LOST =
+  "Nothing is lost: what is left behind stays in the history, and one click takes this back.";
+const STALE = "Nothing was done: this preview is out of date. The session or its files have changed since.";
+const GO = { all: "Rewind both", state: "Rewind the conversation", files: "Bring files back" };
 const MOST_PATHS = 1000; // that can be named one by one
 
 /** Asks, and does it; gives the server's answer, or nothing if it was left. `left` are the checkpoints
@@ -42,9 +46,11 @@ class Asking {
     this.trouble = h("div", { role: "alert" });
     this.options = h("div", { class: "filters" });
     this.go = h("button", { class: "primary", disabled: true, onclick: () => this.apply() }, "Rewind");
+    const where = h("q", {}, line(told(this.checkpoint)[1], 160));
+    const legend = h("legend", { class: "unseen" }, "What goes back");
     this.element = [
-      h("p", {}, h("b", {}, line(this.timeline, 80)), " goes back to ", h("q", {}, line(told(this.checkpoint)[1], 160)), ". Nothing is lost: what is left behind stays in the history, and one click takes this back."),
-      h("fieldset", { class: "choice" }, h("legend", { class: "unseen" }, "What goes back"), WHATS.map((each) => this.radio(each))),
+      h("p", {}, "This session goes back to ", where, `. ${NOTHING_LOST}`),
+      h("fieldset", { class: "choice" }, legend, WHATS.map((each) => this.radio(each))),
       this.options,
       this.trouble,
       this.place,
@@ -126,21 +132,24 @@ class Asking {
   refused(problem) {
     const again = h("button", { class: "small", onclick: () => this.preview() }, "Preview again");
     if (problem.status === 412) {
-      fill(this.trouble, h("div", { class: "broke" }, h("p", {}, "Nothing was done: this preview is out of date. The session or its files have changed since."), again));
+      fill(this.trouble, h("div", { class: "broke" }, h("p", {}, STALE), again));
       again.focus();
       return;
     }
-    const isShared = problem.status === 409 && !this.chosen.scope && /scope=/.test(problem.message);
+    const isShared = problem.code === "conflict" && !this.chosen.scope && this.chosen.what !== "state";
     this.found = null;
     this.list.hidden = true;
     fill(this.place);
-    fill(this.trouble, h("div", { class: isShared ? "asked" : "broke" }, h("p", {}, shown(problem.message)), isShared ? this.scopes() : again));
+    const why = shown(isShared ? problem.message.split(";")[0] : problem.message);
+    const way = isShared ? this.scopes() : again;
+    fill(this.trouble, h("div", { class: isShared ? "asked" : "broke" }, h("p", {}, why), way));
   }
 
   scopes() {
     const choice = (scope, label) =>
       h("button", { class: "small", onclick: () => ((this.chosen.scope = scope), this.preview()) }, label);
-    return h("div", { class: "acts" }, choice("mine", "Only what this session changed"), choice("everyone", "All of it"));
+    const both = [choice("mine", "Only what this session changed"), choice("everyone", "All of it")];
+    return h("div", { class: "acts" }, both);
   }
 
   // The preview
@@ -151,10 +160,10 @@ class Asking {
     const movesHead = what === "all" || what === "state";
     const isSome = what === "paths";
     if (!isSome || !this.candidates || !this.picked.size) this.candidates = files;
+    const hasGit = files?.checkout?.can_return || files?.git || this.chosen.git;
     fill(
       this.options,
-      files?.checkout?.can_return && this.check("git: branch and index, too", "git"),
-      (files?.git || this.chosen.git) && !files?.checkout?.can_return && this.check("git: branch and index, too", "git"),
+      hasGit && this.check("git: branch and index, too", "git"),
       this.chosen.scope && this.check("files that other sessions changed, too", "scope", "everyone"),
       (tasks.length > 0 || this.chosen.tasks) && this.check("roll back tasks", "tasks"),
     );
@@ -163,8 +172,7 @@ class Asking {
       h(
         "ul",
         { class: "said-first" },
-        movesHead && messages_left > 0 && h("li", {}, `${count(messages_left, "message")} ${messages_left === 1 ? "is" : "are"} left behind`),
-        movesHead && messages_left === 0 && h("li", {}, "No message is left behind"),
+        movesHead && messages_left !== null && h("li", {}, `${leaving(messages_left)} left behind`),
         files && h("li", {}, this.sum(files)),
         this.outside(movesHead),
         tasks.map((each) => h("li", {}, `Task ${line(each.id ?? each.task ?? "", 60)} is rolled back`)),
@@ -173,16 +181,17 @@ class Asking {
     );
     this.list.hidden = !files;
     if (files) this.paths(isSome ? this.candidates : files, isSome);
-    const isNothing = files ? !(files.created.length + files.changed.length + files.removed.length) && !movesHead : false;
+    const { created = [], changed = [], removed = [] } = files ?? {};
+    const isNothing = !movesHead && !(created.length + changed.length + removed.length);
     this.go.disabled = (isSome && !this.picked.size) || isNothing;
-    fill(this.go, { all: "Rewind both", state: "Rewind the conversation", files: "Bring files back", paths: `Bring ${count(this.picked.size, "path")} back` }[what]);
+    this.go.textContent = isSome ? `Bring ${count(this.picked.size, "path")} back` : GO[what];
   }
 
   sum({ created, changed, removed, workspace }) {
     const parts = [
-      created.length && `${count(created.length, "file")} come back`,
-      changed.length && `${count(changed.length, "file")} change`,
-      removed.length && `${count(removed.length, "file")} go`,
+      created.length && `${count(created.length, "file comes", "files come")} back`,
+      changed.length && count(changed.length, "file changes", "files change"),
+      removed.length && count(removed.length, "file goes", "files go"),
     ].filter(Boolean);
     const where = h("span", { class: "quiet" }, ` in ${pathText(workspace)}`);
     return parts.length ? [parts.join(", "), where] : ["The files are as they were then", where];
@@ -192,13 +201,18 @@ class Asking {
     const all = this.left.flatMap((each) => each.summary?.outside ?? []);
     if (!movesHead || !all.length) return null;
     const some = [...new Set(all)];
-    return h("li", { class: "warning" }, `${count(all.length, "call")} reached outside and ${all.length === 1 ? "stays" : "stay"} done: `, some.slice(0, 5).map((each) => line(each)).join("; "), some.length > 5 && ` and ${some.length - 5} more`);
+    const more = some.length > 5 ? ` and ${some.length - 5} more` : "";
+    const calls = `${count(all.length, "call")} reached outside and ${all.length === 1 ? "stays" : "stay"} done`;
+    const which = some.slice(0, 5).map((each) => line(each));
+    return h("li", { class: "warning" }, `${calls}: ${which.join("; ")}${more}`);
   }
 
   /** All paths in one list, by what becomes of them. */
   paths(files, isSome) {
-    const group = (kind, sign, label, paths) =>
-      paths.length ? [{ label, kind, count: paths.length }, ...paths.map((each) => ({ kind, sign, path: each.path ?? each, why: why(each) }))] : [];
+    const group = (kind, sign, label, paths) => {
+      const found = paths.map((each) => ({ kind, sign, path: each.reason ? each.path : each, why: why(each) }));
+      return found.length ? [{ label, kind, count: found.length }, ...found] : [];
+    };
     const rows = [
       ...group("added", "+", "Come back", files.created),
       ...group("changed", "~", "Change", files.changed),
@@ -219,9 +233,14 @@ class Asking {
   pathRow({ label, kind, sign, path, why: reason, count: number }, isSome) {
     if (label) return h("div", { class: "entry group", role: "listitem" }, `${label} (${number.toLocaleString("en")})`);
     const canPick = isSome && typeof path === "string" && ["added", "changed", "removed"].includes(kind);
-    const name = [h("span", { class: `mark ${kind}` }, sign), h("span", { class: "name path" }, pathText(path)), reason && h("span", { class: "quiet small" }, line(reason))];
+    const name = [
+      h("span", { class: `mark ${kind}` }, sign),
+      h("span", { class: "name path" }, pathText(path)),
+      reason && h("span", { class: "quiet small" }, line(reason)),
+    ];
     if (!canPick) return h("div", { class: "entry", role: "listitem" }, name);
-    const box = h("input", { type: "checkbox", checked: this.picked.has(path), onchange: () => this.pick(box, path) });
+    const onchange = () => this.pick(box, path);
+    const box = h("input", { type: "checkbox", checked: this.picked.has(path), onchange });
     return h("div", { class: "entry", role: "listitem" }, h("label", {}, box, name));
   }
 
@@ -233,6 +252,10 @@ class Asking {
   }
 }
 
+function leaving(messages) {
+  return messages ? count(messages, "message is", "messages are") : "No message is";
+}
+
 function why({ reason, is_gone }) {
   if (!reason) return "";
   return is_gone === undefined ? reason : `${reason}; ${is_gone ? "it is gone" : "it stays as it is now"}`;
@@ -241,11 +264,14 @@ function why({ reason, is_gone }) {
 /** Where git was then and is now, and what becomes of that. */
 function gitLines({ git, checkout }) {
   const where = (state) => line(state?.branch ?? state?.commit?.slice(0, 12) ?? "no commit", 60);
-  if (git)
+  if (git) {
+    const left = git.left_behind.map((each) => line(each.subject, 60));
+    const commits = `${count(left.length, "commit")}${git.is_all ? "" : " or more"} left behind`;
     return [
       h("li", {}, `git goes from ${where(git.before)} to ${where(git.after)}`),
-      git.left_behind.length > 0 && h("li", { class: "warning" }, `${count(git.left_behind.length, "commit")} ${git.is_all ? "" : "or more "}left behind: ${git.left_behind.slice(0, 3).map((each) => line(each.subject, 60)).join("; ")}`),
+      left.length > 0 && h("li", { class: "warning" }, `${commits}: ${left.slice(0, 3).join("; ")}`),
     ];
+  }
   if (!checkout) return null;
   const stays = checkout.can_return ? "stays there, unless you have it taken back, too" : "stays there";
   return h("li", { class: "warning" }, `git was on ${where(checkout.then)}, is on ${where(checkout.now)} and ${stays}`);

@@ -19,7 +19,7 @@ export class Scrubber {
       oninput: () => this.choose(this.line[Number(this.slider.value)]),
     });
     this.marks = svg("svg", { class: "marks", preserveAspectRatio: "none", "aria-hidden": "true" });
-    this.label = h("output", { class: "moment-label" });
+    this.label = h("div", { class: "moment-label" });
     const button = (label, text, by) =>
       h("button", { class: "plain", "aria-label": label, title: label, onclick: () => step(by) }, text);
     this.element = h(

@@ -4,7 +4,7 @@
 import { get } from "./api.js";
 import { copy, goingOn, quoted } from "./copying.js";
 import { Conversation } from "./conversation.js";
-import { ago, count, fill, h, line, shown } from "./dom.js";
+import { ago, count, fill, h, line } from "./dom.js";
 import { Files } from "./files.js";
 import { fork } from "./fork.js";
 import { History, told } from "./history.js";
@@ -15,14 +15,12 @@ import { dialog, fail, failed, say } from "./notices.js";
 import { Operations } from "./operations.js";
 import { Rail } from "./rail.js";
 import { rewind } from "./rewind.js";
-import { amend, go, href } from "./router.js";
+import { amend, go } from "./router.js";
 import { Scrubber } from "./scrubber.js";
+import { Top } from "./top.js";
 
 const PAUSE = 150; // milliseconds before the address is written, and a screen reader told
 const RENEW = 1500; // between looks at what a session costs, while it is saved on
-const TABS = { conversation: "Conversation", history: "History", files: "Files" };
-const LONG = /^(.+-[0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/; // named by an agent
-const MADE = /^(.+)-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{8}-[0-9]{6}-[0-9a-f]{6})$/;
 
 export function show(place, params) {
   let screen = new Session(place, params);
@@ -73,71 +71,31 @@ class Session {
     this.scrubber = new Scrubber({ choose, step: (by) => this.step(by) });
     this.conversation = new Conversation();
     this.files = new Files({ choose: (checkpoint, params) => this.chooseAs(checkpoint, params) });
-    this.operations = new Operations(this.timeline, () => this.moved());
-    this.heading = h("h1", {}, line(this.timeline, 80));
-    this.facts = h("div", { class: "facts quiet" });
+    this.operations = new Operations(this.timeline, (done) => this.done(done));
+    const acts = {
+      rewind: () => this.rewind(),
+      fork: () => this.fork(),
+      compare: (what) => this.compare(what),
+      copy: () => this.chosen && copy(this.command()),
+    };
+    this.top = new Top(this.timeline, acts, this.operations.element);
     this.told = h("p", { class: "unseen", role: "status" });
     this.goesOn = h("div", { "aria-live": "polite" });
-    this.root = h(
-      "div",
-      { class: "at-session fills" },
-      h("div", { class: "session-top" }, h("div", { class: "named" }, this.heading, this.facts), this.acts()),
-      this.goesOn,
-      this.scrubber.element,
-      this.tabs(),
-      h("div", { class: "panes" }, this.railPane(), this.conversation.element, this.files.element),
-      this.told,
-    );
+    this.panes = h("div", { class: "panes" }, this.railPane(), this.conversation.element, this.files.element);
+    const parts = [this.top.element, this.goesOn, this.scrubber.element, this.top.tabs, this.panes, this.told];
+    this.root = h("div", { class: "at-session fills" }, parts);
     fill(this.place, this.root);
-    this.tab(this.params.tab);
+    this.root.dataset.tab = this.top.choose(this.params.tab);
   }
 
   railPane() {
     this.number = h("span", { class: "quiet" });
-    return h("section", { class: "pane past", "aria-label": "History", id: "pane-history" }, h("header", {}, h("h2", {}, "History"), this.number), h("div", { class: "fills body" }, this.rail.list));
-  }
-
-  acts() {
-    const button = (label, key, run, kind = "") => h("button", { class: kind, title: `${label}: ${key}`, onclick: run }, label);
-    this.rewindButton = button("Rewind to here", "r", () => this.rewind(), "primary");
     return h(
-      "div",
-      { class: "bar-of-acts" },
-      h("div", { class: "acts" }, this.rewindButton, button("Fork…", "f", () => this.fork()), this.operations.element),
-      this.compareMenu(),
-      h("button", { title: "Copy the command that goes on from here", onclick: () => copy(this.command()) }, "Copy command"),
+      "section",
+      { class: "pane past", "aria-label": "History", id: "pane-history" },
+      h("header", {}, h("h2", {}, "History"), this.number),
+      h("div", { class: "fills body" }, this.rail.list),
     );
-  }
-
-  compareMenu() {
-    const item = (label, ends) =>
-      h("button", { class: "plain", onclick: () => ((menu.open = false), this.compare(ends())) }, label);
-    const menu = h(
-      "details",
-      { class: "menu", onfocusout: (event) => menu.contains(event.relatedTarget) || (menu.open = false), onkeydown: (event) => event.key === "Escape" && ((menu.open = false), menu.firstElementChild.focus()) },
-      h("summary", { class: "button" }, "Compare"),
-      h(
-        "div",
-        { class: "items" },
-        item("with the step before", () => [this.chosen.parent, this.chosen.id]),
-        item("with the head", () => [this.chosen.id, this.history.head]),
-        item("with the disk", () => [this.chosen.id, "now"]),
-      ),
-    );
-    return menu;
-  }
-
-  tabs() {
-    this.tabButtons = Object.entries(TABS).map(([name, label]) =>
-      h("button", { role: "tab", "aria-controls": `pane-${name}`, dataset: { name }, onclick: () => amend({ tab: name === "conversation" ? "" : name }) }, label),
-    );
-    return h("div", { class: "tabs panes-tabs", role: "tablist", "aria-label": "Parts of the session" }, this.tabButtons);
-  }
-
-  tab(name) {
-    const shownTab = TABS[name] ? name : "conversation";
-    this.root.dataset.tab = shownTab;
-    for (const button of this.tabButtons) button.setAttribute("aria-selected", String(button.dataset.name === shownTab));
   }
 
   keys() {
@@ -149,8 +107,8 @@ class Session {
       { key: "g", about: "Go to a number, a name, or #message", act: () => this.askWhere() },
       { key: "r", about: "Rewind to here", act: () => this.rewind() },
       { key: "f", about: "Fork from here", act: () => this.fork() },
-      { key: "c", about: "Compare with the step before", act: () => this.chosen?.parent && this.compare([this.chosen.parent, this.chosen.id]) },
-      { key: "d", about: "Compare with the disk", act: () => this.chosen && this.compare([this.chosen.id, "now"]) },
+      { key: "c", about: "Compare with the step before", act: () => this.compare("before") },
+      { key: "d", about: "Compare with the disk", act: () => this.compare("disk") },
       { key: "p", about: "Prompts only", act: () => this.conversation.toggle.click() },
     ];
   }
@@ -177,7 +135,8 @@ class Session {
   }
 
   nothing() {
-    fill(this.root.querySelector(".panes"), h("p", { class: "empty" }, "This timeline has no checkpoint any more. Undo brings them back, if they were deleted here."));
+    const way = "Undo brings them back, if they were deleted here.";
+    fill(this.panes, h("p", { class: "empty" }, `This timeline has no checkpoint any more. ${way}`));
   }
 
   /** What the session is called, how it is, and what it costs. */
@@ -205,15 +164,24 @@ class Session {
     }
   }
 
-  /** Reads all anew, after something else than a save. */
-  async moved() {
+  /** Reads all anew, after something else than a save; once more, if it is called meanwhile. */
+  moved() {
+    this.isOld = true;
+    this.moving ??= this.renew().finally(() => (this.moving = null));
+    return this.moving;
+  }
+
+  async renew() {
     const { signal } = this.asked;
-    try {
-      await Promise.all([this.history.read({ signal }), this.inform(), this.operations.read(signal)]);
-      if (this.isFollowing && this.info.head) this.set(this.info.head, { isGrown: true });
-      this.draw();
-    } catch (problem) {
-      fail(problem);
+    while (this.isOld && !signal.aborted) {
+      this.isOld = false;
+      try {
+        await Promise.all([this.history.read({ signal }), this.inform(), this.operations.read(signal)]);
+        if (this.isFollowing && this.info.head) this.set(this.info.head, { isGrown: true });
+        this.draw();
+      } catch (problem) {
+        if (!signal.aborted) fail(problem);
+      }
     }
   }
 
@@ -240,8 +208,10 @@ class Session {
     try {
       const isJoined = await this.history.catchUp({ signal: this.asked.signal });
       await this.inform();
-      if (!isJoined || (this.info.head?.timeline === this.timeline && this.info.head.id !== this.history.head)) await this.moved();
-      else this.absorb();
+      const { head } = this.info;
+      const isSame = head?.timeline !== this.timeline || head.id === this.history.head;
+      if (isJoined && isSame) this.absorb();
+      else await this.moved();
     } catch (problem) {
       fail(problem);
     }
@@ -314,21 +284,20 @@ class Session {
     const isOther = checkpoint.id !== this.chosen?.id;
     this.chosen = checkpoint;
     this.scrubber.show(this.history, checkpoint);
-    if (isOther || this.rail.chosen !== checkpoint.id || this.rail.place(checkpoint.id) < 0) this.rail.mark(checkpoint.id);
-    const place = this.history.places.get(checkpoint.id);
-    const past = place === undefined ? [checkpoint] : this.history.line.slice(0, place + 1).map((id) => this.history.checkpoint(id));
-    this.conversation.show(checkpoint, past, { isGrown });
+    if (isOther || !this.rail.isMarked) this.rail.mark(checkpoint.id);
+    this.conversation.show(checkpoint, this.history.past(checkpoint), { isGrown });
     this.files.show(checkpoint, this.params);
-    this.rewindButton.title = `Rewind to :${checkpoint.seq}: r`;
   }
 
   /** Writes where the page is into the address, once a person has stopped. */
   writeSoon() {
     clearTimeout(this.writing);
+    const before = this.params.message;
     this.writing = setTimeout(() => {
-      const at = this.isFollowing ? "" : this.chosen.id;
-      this.params = { ...this.params, at, message: "" };
-      amend({ at, message: "" });
+      const at = this.isFollowing ? "" : this.chosen?.id;
+      const message = this.params.message === before ? "" : this.params.message; // gone to meanwhile
+      this.params = { ...this.params, at, message };
+      amend({ at, message });
       this.told.textContent = this.chosen ? `:${this.chosen.seq} ${line(told(this.chosen)[1], 160)}` : "";
     }, PAUSE);
   }
@@ -337,7 +306,7 @@ class Session {
   amend(params) {
     const before = this.params;
     this.params = params;
-    this.tab(params.tab);
+    this.root.dataset.tab = this.top.choose(params.tab);
     this.conversation.foldAll(params.fold === "prompts");
     if ((params.at ?? "") !== (before.at ?? "")) {
       this.isFollowing = !params.at;
@@ -353,24 +322,10 @@ class Session {
   drawTop() {
     if (!this.info) return;
     const { info, history } = this;
-    const head = history.checkpoint(history.head) ?? info.head;
-    const known = history.isRead && !history.next ? history.order.length : Math.max(info.checkpoints, history.order.length);
-    const agent = head?.metadata?.agent ?? MADE.exec(this.timeline)?.[1];
-    const status = head?.status ?? info.status;
-    const messages = head?.summary?.messages ?? info.messages;
-    this.number.textContent = count(known, "checkpoint");
-    this.heading.textContent = line(info.title || this.timeline, 160);
-    fill(
-      this.facts,
-      status && h("span", { class: `state ${shown(status)}` }, line(status, 30)),
-      h("span", { class: `live${this.isLive ? "" : " off"}`, title: this.isLive ? "What is saved appears here at once" : "Not connected: this may be out of date" }, this.isLive ? "live" : "not live"),
-      info.title && h("span", { class: "mono", title: shown(this.timeline) }, line(this.timeline.replace(LONG, "$1"), 60)),
-      typeof agent === "string" && h("span", {}, line(agent, 40)),
-      h("span", {}, count(known, "step")),
-      messages !== null && h("span", {}, count(messages, "message")),
-      info.cost !== null && h("span", {}, `$${info.cost.toFixed(2)}`),
-      info.origin && h("a", { href: href("session", { timeline: this.timeline, at: info.origin }) }, "forked"),
-    );
+    const { length } = history.order;
+    const steps = history.isRead && !history.next ? length : Math.max(info.checkpoints, length);
+    this.number.textContent = count(steps, "checkpoint");
+    this.top.show(info, history.checkpoint(history.head) ?? info.head, steps, this.isLive);
   }
 
   // Acts
@@ -381,11 +336,16 @@ class Session {
     if (!done) return;
     const what = done.moved ? `Rewound to :${done.target.seq}.` : `Files are as they were at :${done.target.seq}.`;
     say(what, { act: { label: "Undo", run: () => this.operations.undo() } });
-    if (done.going_on) goingOn(this.goesOn, done.going_on);
     if (done.moved) this.isFollowing = true;
+    await this.done(done);
+  }
+
+  /** After an act: what there is now, with the head in view if that is followed. */
+  async done(answer) {
+    if (answer) goingOn(this.goesOn, answer.going_on);
     this.writeSoon();
     await this.moved();
-    this.rail.mark(this.chosen?.id);
+    if (this.chosen) this.rail.mark(this.chosen.id);
   }
 
   async fork() {
@@ -393,30 +353,38 @@ class Session {
     const made = await fork(this.timeline, this.chosen);
     if (!made) return;
     const where = made.directory ? ` Its files are in ${made.directory}.` : "";
-    say(`Forked: ${made.timeline.timeline}.${where}`, { act: { label: "Open it", run: () => go("session", { timeline: made.timeline.timeline }) } });
-    this.moved();
+    const { timeline } = made.timeline;
+    const open = { label: "Open it", run: () => go("session", { timeline }) };
+    say(`Forked: ${timeline}.${where}`, { act: open });
+    await this.done(made);
   }
 
-  compare([from, to]) {
-    if (from && to) go("diff", { timeline: this.timeline, from, to });
+  compare(what) {
+    if (!this.chosen) return;
+    const { id, parent } = this.chosen;
+    const ends = { before: [parent, id], head: [id, this.history.head], disk: [id, "now"] }[what];
+    if (ends.every(Boolean)) go("diff", { timeline: this.timeline, from: ends[0], to: ends[1] });
     else say("There is no step before this one to compare with.");
   }
 
   /** What to type to go on from the chosen moment. */
   command() {
-    const directory = this.chosen?.host === null && typeof this.chosen?.workspace === "string" ? `cd ${quoted(this.chosen.workspace)} && ` : "";
-    return `${directory}hardsave rewind ${this.chosen?.id} --timeline ${quoted(this.timeline)} --resume`;
+    const { id, host, workspace } = this.chosen;
+    const there = host === null && typeof workspace === "string" ? `cd ${quoted(workspace)} && ` : "";
+    return `${there}hardsave rewind ${id} --timeline ${quoted(this.timeline)} --resume`;
   }
 
   /** Asks for a number of a checkpoint, or of a message. */
   async askWhere() {
     const where = await dialog("Go to", (close) => {
-      const input = h("input", { autofocus: true, "aria-label": "Where", placeholder: "12, a name, or #900 for a message" });
+      const placeholder = "12, a name, or #900 for a message";
+      const input = h("input", { autofocus: true, "aria-label": "Where", placeholder });
       const submit = (event) => {
         event.preventDefault();
         close(input.value.trim());
       };
-      return h("form", { class: "form", onsubmit: submit }, input, h("div", { class: "acts end" }, h("button", { class: "primary" }, "Go")));
+      const acts = h("div", { class: "acts end" }, h("button", { class: "primary" }, "Go"));
+      return h("form", { class: "form", onsubmit: submit }, input, acts);
     });
     if (!where) return;
     if (where.startsWith("#")) return amend({ message: where.slice(1) });

@@ -2,7 +2,7 @@
 
 import { address, get, readPart } from "./api.js";
 import { bytes, fill, h, line, shown, when } from "./dom.js";
-import { failed } from "./notices.js";
+import { fail, failed } from "./notices.js";
 import { ROW, numbered, parse, rowElement, rowsOf } from "./patch.js";
 import { amend } from "./router.js";
 import "./virtual.js";
@@ -15,15 +15,17 @@ export class Viewer {
     this.choose = choose;
     this.reading = new AbortController();
     this.name = h("h3", { class: "mono" });
-    this.tabs = Object.entries(VIEWS).map(([view, label]) =>
-      h("button", { class: "small", onclick: () => amend({ view: view === "content" ? "" : view }), dataset: { view } }, label),
-    );
+    this.tabs = Object.entries(VIEWS).map(([view, label]) => {
+      const onclick = () => amend({ view: view === "content" ? "" : view });
+      return h("button", { class: "small", dataset: { view }, onclick }, label);
+    });
     this.download = h("a", { class: "button small" }, "Download");
     this.place = h("div", { class: "fills" });
+    const back = h("button", { class: "plain", "aria-label": "Back to all files", onclick: close }, "←");
     this.element = h(
       "div",
       { class: "viewer fills" },
-      h("div", { class: "top" }, h("button", { class: "plain", "aria-label": "Back to all files", title: "Back to all files", onclick: close }, "←"), this.name),
+      h("div", { class: "top" }, back, this.name),
       h("div", { class: "tabs" }, this.tabs, h("span", { class: "gap" }), this.download),
       this.place,
     );
@@ -50,13 +52,12 @@ export class Viewer {
   }
 
   async read() {
-    const { reading } = this;
-    const { signal } = reading;
+    const { signal } = this.reading;
     try {
-      await { content: () => this.content(signal), changes: () => this.changes(signal), history: () => this.history(signal) }[this.view]();
+      await this[this.view](signal);
     } catch (problem) {
       if (signal.aborted) return;
-      if (problem.code === "not_found") fill(this.place, h("p", { class: "nothing quiet" }, shown(problem.message)));
+      if (problem.code === "not_found") this.say(shown(problem.message));
       else failed(this.place, problem, () => this.read());
     }
   }
@@ -66,8 +67,7 @@ export class Viewer {
   async content(signal) {
     const found = await this.part(0, signal);
     if (found.total === 0) return this.say("This file is empty.");
-    if (found.bytes.subarray(0, 8000).includes(0))
-      return this.say(`This is no text: ${bytes(found.total)} that only a program reads. Download it to look at it.`);
+    if (found.bytes.subarray(0, 8000).includes(0)) return this.say(`This is no text: ${bytes(found.total)}.`);
     this.decoder = new TextDecoder("utf-8");
     this.text = "";
     this.take(found);
@@ -88,8 +88,10 @@ export class Viewer {
     this.text += this.decoder.decode(read, { stream: !isAll });
     this.lines(numbered(isAll ? this.text.replace(/\n$/, "") : this.text));
     if (isAll) return;
-    const more = h("button", { class: "small", onclick: () => this.more(more) }, `Show ${bytes(Math.min(PART, total - this.read_))} more`);
-    this.place.append(h("p", { class: "rest" }, h("span", { class: "quiet" }, `The first ${bytes(this.read_)} of ${bytes(total)} `), more));
+    const next = bytes(Math.min(PART, total - this.read_));
+    const more = h("button", { class: "small", onclick: () => this.more(more) }, `Show ${next} more`);
+    const so = h("span", { class: "quiet" }, `The first ${bytes(this.read_)} of ${bytes(total)} `);
+    this.place.append(h("p", { class: "rest" }, so, more));
   }
 
   async more(button) {
@@ -106,7 +108,7 @@ export class Viewer {
   }
 
   say(text) {
-    fill(this.place, h("p", { class: "nothing quiet" }, text));
+    fill(this.place, h("p", { class: "nothing" }, text));
   }
 
   lines(lines, { split = false } = {}) {
@@ -129,22 +131,27 @@ export class Viewer {
   }
 
   async history(signal, cursor = null) {
-    const { items, next } = await get("file/history", { ref: this.checkpoint.id, path: this.path, limit: 100, cursor }, { signal });
+    const query = { ref: this.checkpoint.id, path: this.path, limit: 100, cursor };
+    const { items, next } = await get("file/history", query, { signal });
     const rows = items.map((each) => this.version(each));
-    const more = next && h("button", { class: "small", onclick: () => (more.remove(), this.history(this.reading.signal, next)) }, "Show older ones");
-    if (cursor) return this.versions.append(...rows, ...(more ? [more] : []));
-    this.versions = h("div", { class: "versions", tabindex: 0, role: "group", "aria-label": "History of this file" }, rows, more);
-    fill(this.place, this.versions);
+    if (!cursor) fill(this.place, (this.versions = h("div", { class: "versions" })));
+    this.versions.append(...rows);
+    if (!next) return;
+    const older = () => (more.remove(), this.history(signal, next).catch(fail));
+    const more = h("button", { class: "small", onclick: older }, "Show older ones");
+    this.versions.append(more);
   }
 
   version({ checkpoint, change, size }) {
     const isHere = checkpoint.id === this.checkpoint.id;
+    const onclick = () => this.choose(checkpoint, { view: "changes" });
+    const { call, said } = checkpoint.summary ?? {};
     return h(
       "button",
-      { class: "version plain", "aria-current": isHere ? "true" : null, onclick: () => this.choose(checkpoint, { view: "changes" }) },
+      { class: "version plain", "aria-current": isHere ? "true" : null, onclick },
       h("span", { class: `change ${change}` }, change),
       h("span", { class: "mono" }, `:${checkpoint.seq}`),
-      h("span", { class: "said" }, line(checkpoint.summary?.call || checkpoint.summary?.said || checkpoint.description, 80)),
+      h("span", { class: "said" }, line(call || said || checkpoint.description, 80)),
       h("span", { class: "quiet small" }, change === "removed" ? "" : bytes(size)),
       when(checkpoint.created_at),
     );

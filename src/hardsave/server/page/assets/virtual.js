@@ -184,13 +184,14 @@ export class VirtualList extends HTMLElement {
     this.put = this.scrollTop;
   }
 
-  /** Scrolls as little as is needed for a row to be seen. */
+  /** Scrolls as little as is needed for a row to be seen; one that is far away comes to the middle. */
   reveal(row) {
-    const top = this.heights.top(row);
-    const bottom = top + (this.heights.heights[row] ?? 0);
-    if (top < this.scrollTop) this.jump(row, 8);
-    else if (bottom > this.scrollTop + this.clientHeight)
-      this.jump(row, Math.max(0, this.clientHeight - (bottom - top) - 8));
+    const high = this.heights.heights[row] ?? 0;
+    const above = this.scrollTop - this.heights.top(row);
+    const below = high - above - this.clientHeight;
+    if (Math.max(above, below) > this.clientHeight) this.jump(row, (this.clientHeight - high) / 2);
+    else if (above > 0) this.jump(row, 8);
+    else if (below > 0) this.jump(row, Math.max(0, this.clientHeight - high - 8));
   }
 
   get first() {
