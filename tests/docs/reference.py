@@ -197,6 +197,7 @@ PARTS = (
         (
             ("timeline/diff", "Diff"),
             ("timeline/diff", "FileDiff"),
+            ("vault/file_history", "FileVersion"),
             ("objects/diff", "StatePath"),
             ("vault/rewind", "Rewind"),
             ("vault/restore_plan", "FileChanges"),

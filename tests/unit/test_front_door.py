@@ -37,6 +37,7 @@ NAMES = [
     "FileChanges",
     "FileCounts",
     "FileDiff",
+    "FileVersion",
     "Files",
     "Following",
     "Fork",

@@ -141,23 +141,25 @@ class Calls:
         """The answer, if it is a success."""
         self._check_open()
         request = self._request(method, route, query, headers, body)
-        ends = self._clock() + self._timeout
+        left = self._timeout
+        ends = self._clock() + left
         for tried in range(1, CLIENT_TRIES):
             try:
-                return self._tried(request, tried)
+                return self._tried(request, tried, left)
             except _Again as again:
-                if self._clock() + again.wait >= ends:
+                left = ends - self._clock() - again.wait
+                if left <= 0:
                     raise again.error from again.__cause__
                 self._sleep(again.wait)
         try:
-            return self._tried(request, CLIENT_TRIES)
+            return self._tried(request, CLIENT_TRIES, left)
         except _Again as again:
             raise again.error from again.__cause__
 
-    def _tried(self, request: Request, tried: int) -> Reply:
-        """One try. `_Again` if another one may help."""
+    def _tried(self, request: Request, tried: int, seconds: float) -> Reply:
+        """One try, of so many seconds. `_Again` if another one may help."""
         try:
-            reply = self._connections.send(request)
+            reply = self._connections.send(request, seconds)
         except ConnectionLost as lost:
             if lost.is_final:
                 raise untrusted(self.url, str(lost)) from lost

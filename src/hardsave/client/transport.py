@@ -66,9 +66,12 @@ class Connections:
         self._process = os.getpid()
         self._is_closed = False
 
-    def send(self, request: Request) -> Reply:
-        """Send a request, and wait for the whole answer."""
+    def send(self, request: Request, seconds: float) -> Reply:
+        """Send a request, and wait for the whole answer; a silence of so many seconds is none."""
         connection, was_kept = self._taken()
+        connection.timeout = seconds  # of one that is to be opened
+        if connection.sock is not None:
+            connection.sock.settimeout(seconds)
         try:
             response = _asked(connection, request)
             reply = _whole(response)

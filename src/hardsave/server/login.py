@@ -8,13 +8,11 @@ server, the browser sends its new SameSite=Strict cookie right away, wherever th
 from hardsave.defaults import SESSION_SECONDS
 from hardsave.server.errors import Refused
 from hardsave.server.page import render
-from hardsave.server.page.render import Links
 from hardsave.server.route import HTML, Answer, Call, Route
 
 
 def show(call: Call) -> Answer:
-    links = Links(call.public.prefix)
-    return Answer(200, render.page("login.html", links, key=call.query.get("key", "")), HTML)
+    return Answer(200, render.login(call.public.prefix, call.query.get("key", "")), HTML)
 
 
 def enter(call: Call) -> Answer:
@@ -27,7 +25,7 @@ def enter(call: Call) -> Answer:
             "this link was used, or is too old, or the token is wrong; start 'hardsave serve' "
             "again for another link, or log in with a token from 'hardsave token add'",
         )
-    where = Links(call.public.prefix).top
+    where = f"{call.public.prefix}/"
     return Answer(303, "", HTML, (("Location", where), ("Set-Cookie", _cookie(call, id))))
 
 

@@ -28,6 +28,7 @@ from hardsave.tuples import NamedTuple
 
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 # and one to reach it at
 _FIRST_SECONDS = 10.0  # that the first request may take
+_LAST_SECONDS = 0.5  # that requests have to say that the server stops
 
 
 class Serving(NamedTuple):
@@ -125,6 +126,8 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._app.close()
         await super().shutdown(sockets)
+        if self.server_state.tasks:  # it has cancelled them: they answer so now
+            await asyncio.wait(self.server_state.tasks, timeout=_LAST_SECONDS)
         for connection in list(self.server_state.connections):
             connection.transport.abort()  # its client does not read
         await asyncio.sleep(0)

@@ -282,3 +282,16 @@ def test_what_may_change_is_kept_by_no_caller(program: ApiClient, line: hardsave
         got = program.send("GET", f"/api/v1{path}")
         assert got.headers["cache-control"] == "no-store"
         assert "etag" not in got.headers
+
+
+def test_a_file_that_is_ignored_by_now_is_not_read_of_the_disk(
+    site: Site, program: ApiClient, line: hardsave.Timeline
+) -> None:
+    place = files(site, line)
+    (place / ".gitignore").write_text("a.txt\n")
+    (place / "a.txt").write_text("a secret by now\n")
+    query = f"from={head(line)}&to=now"
+    assert program.get(f"/api/v1/diff?{query}")["files"]["removed"] == ["a.txt"]
+    told = program.get(f"/api/v1/diff/file?{query}&path=a.txt")["unified"]
+    assert "-3" in told
+    assert "secret" not in told

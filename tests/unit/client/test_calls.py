@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -226,6 +227,23 @@ def test_a_server_that_says_nothing_is_given_up_in_time(server: Scripted) -> Non
         pytest.raises(Unavailable, match="no answer in time"),
     ):
         calls.read("/x")
+
+
+def test_a_further_try_has_the_time_that_is_left(server: Scripted) -> None:
+    def silent(_: Any) -> str:
+        server.over.wait()
+        return LOST
+
+    moments = iter([0.0, 29.6])  # the first try took so long; 0.1 s are waited for the second
+    server.says("/x", LOST, silent)
+    began = time.monotonic()
+    with (
+        calling(server.url, clock=lambda: next(moments, 30.0)) as calls,
+        pytest.raises(Unavailable, match="no answer in time"),
+    ):
+        calls.read("/x")
+    assert len(server.asked("/x")) == 2
+    assert time.monotonic() - began < 15  # and not another 30
 
 
 # Connections

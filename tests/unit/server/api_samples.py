@@ -85,6 +85,8 @@ def _reads(things: Things) -> Iterator[Sample]:
     yield _get("/diff", from_=ids["first"], to="now")
     yield _get("/diff/file", **two, path="src/app.py")
     yield _get("/diff/file", from_="@", timeline=main, to="now", path="new.txt")
+    yield _get("/file/history", ref=ids["second"], path="src/app.py", limit="1")
+    yield _get("/file/history", ref="@", timeline=main, path="src/app.py")
     yield _get("/operations")
     yield _get("/operations", limit="1")
     yield _get("/operations", timeline=things("undo"))

@@ -27,8 +27,16 @@ NEVER_TOLD = {
     "GET /api/v1/projects next",
     "GET /api/v1/search reaches",
     "GET /api/v1/timelines items head host",
+    "POST /api/v1/fork going_on",  # of an agent CLI: see test_going_on
+    "POST /api/v1/fork going_on agent",
+    "POST /api/v1/fork going_on command",
+    "POST /api/v1/fork going_on directory",
+    "POST /api/v1/fork going_on prompt",
+    "POST /api/v1/fork going_on why",
     "POST /api/v1/gc left",
     "POST /api/v1/purge left",
+    "POST /api/v1/rewind going_on",
+    "POST /api/v1/undo going_on",
     "POST /api/v1/verify faults",
 }
 

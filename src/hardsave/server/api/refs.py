@@ -1,12 +1,12 @@
 """How a request names a checkpoint, and which directories of this machine it may be about."""
 
-import os
 import shlex
 from collections.abc import Collection
 
 from hardsave import Checkpoint, Vault
 from hardsave.defaults import MAX_NAME
 from hardsave.errors import Misuse, NotFound
+from hardsave.server import directories
 from hardsave.server.errors import Refused
 from hardsave.server.fields import Field, text
 from hardsave.server.route import Allowed, Call
@@ -65,7 +65,7 @@ def elsewhere(host: str, workspace: str, *command: str) -> Refused:
 def directory(vault: Vault, given: str, allowed: Allowed) -> str:
     """A directory of this machine that a caller may have captured: one that was saved before, or
     that the server was told to allow. Its real path."""
-    real = _real(given)
+    real = directories.real(given)
     known: Collection[str] = [str(each) for each in allowed.workspaces]
     if real is not None and (real in known or vault.moments(real, limit=1)):
         return real
@@ -75,12 +75,3 @@ def directory(vault: Vault, given: str, allowed: Allowed) -> str:
         f"{given} is not a directory that this server may read: it saves those that were saved "
         "before, and those of 'hardsave serve --allow-workspace DIR'",
     )
-
-
-def _real(path: str) -> str | None:
-    """Where a path leads, through `..` and links; None for one that depends on the directory of the
-    server, or that no file can have."""
-    try:
-        return os.path.realpath(path) if os.path.isabs(path) else None
-    except (OSError, ValueError):
-        return None

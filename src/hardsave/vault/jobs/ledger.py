@@ -251,12 +251,21 @@ class Jobs(JobReads):
             raise Misuse(f"{ref!r} is no checkpoint of job {job.lineage!r}; choose one of its own")
         return found
 
-    def approve(self, id: str, *, question: str | None = None, key: str | None = None) -> Job:
-        """Let the call be made that a job has asked about. `question` is what was read: `Conflict`
-        if the job asks something else by now. For the `key` see `resume`: it answers one question,
-        and none that the job asks later."""
-        request = requests.request(self._desk, key, "approve job", id, question)
-        return self._answered(id, True, question, request)
+    def approve(
+        self,
+        id: str,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        question: str | None = None,
+        key: str | None = None,
+    ) -> Job:
+        """Let the call be made that a job has asked about; with `arguments`, with these in the
+        place of the agent's own, which is told so. `question` is what was read: `Conflict` if the
+        job asks something else by now. For the `key` see `resume`: it answers one question, and
+        none that the job asks later."""
+        request = requests.request(self._desk, key, "approve job", id, question, arguments)
+        answer = True if arguments is None else {specs.ARGUMENTS: dict(arguments)}
+        return self._answered(id, answer, question, request)
 
     def deny(
         self,
