@@ -63,7 +63,7 @@ class Site(NamedTuple):
 
     def send(self, method: str, path: str, **headers: str) -> httpx2.Response:
         """A request with an empty body, where one of its method has one."""
-        body = {} if method in ("POST", "PUT", "PATCH") else None
+        body: dict[str, Any] | None = {} if method in ("POST", "PUT", "PATCH") else None
         return self._sent(method, path, body, headers)
 
     def send_sample(self, sample: Sample, **headers: str) -> httpx2.Response:
