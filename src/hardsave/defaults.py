@@ -91,6 +91,7 @@ MAX_WRONG_TOKENS = 20  # that an address may send in a minute; then it is told t
 STOP_SECONDS = 2  # that requests have to end when the server is told to stop
 LIVE_CLIENTS = 400  # streams of live events at once
 LIVE_CLIENTS_OF_TOKEN = 250  # of them by callers with the same token
+LIVE_PROJECTS = 12  # that they are of: each keeps its store open, and others need some, too
 LIVE_EVENTS = 1_000  # that a client may have missed; past it, it is told to read its lists anew
 LIVE_HEARTBEAT_SECONDS = 15  # between two signs of life on a stream
 LIVE_PATIENCE_SECONDS = 30.0  # without a look at the store that works, after which streams end

@@ -173,6 +173,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
         ),
     },
     "Serve": {
+        "ui": Entry("ui", "Open the dashboard in a browser: all your projects, this one first."),
         "serve": Entry(
             "serve",
             "Serve this project, or all of yours, to programs and to a browser.",

@@ -51,11 +51,12 @@ _SECONDS = {
     "live": 20.0,
     "write": 60.0,
     "slow": 120.0,
+    "search": 120.0,
     "upkeep": 3_600.0,
 }
 """That a handler may take."""
 _LOOK_SECONDS = 5.0  # after which a client of a stream is looked at again: its token may be revoked
-_WATCHED = ("slow", "upkeep")  # lanes whose calls end when their client goes away
+_WATCHED = ("slow", "search", "upkeep")  # lanes whose calls end when their client goes away
 
 
 class _Sent(NamedTuple):
@@ -98,6 +99,8 @@ class App:
             # All clients of streams come again at once when a server is started again.
             "live": Lane("live", threads=2, waiting=LIVE_CLIENTS),
             "slow": Lane("slow", threads=2, waiting=32),
+            # All searches wait for one that builds the index, and no state is to wait for them.
+            "search": Lane("search", threads=2, waiting=32),
             "write": Lane("write", threads=4, waiting=32),
             "upkeep": Lane("upkeep", threads=1, waiting=8),
         }

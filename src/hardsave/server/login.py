@@ -9,6 +9,7 @@ from hardsave.defaults import SESSION_SECONDS
 from hardsave.server.errors import Refused
 from hardsave.server.page import render
 from hardsave.server.route import HTML, Answer, Call, Route
+from hardsave.server.running_servers import LINK
 
 
 def show(call: Call) -> Answer:
@@ -29,6 +30,13 @@ def enter(call: Call) -> Answer:
     return Answer(303, "", HTML, (("Location", where), ("Set-Cookie", _cookie(call, id))))
 
 
+def another_key(call: Call) -> Answer:
+    """A key for one more browser, which may do everything: so may only a caller that may, too."""
+    if call.caller.user is not None or call.caller.projects is not None:
+        raise Refused(403, "scope", "a link is for everything that is served, and this token not")
+    return Answer(body={"key": call.logins.new_key()})
+
+
 def _cookie(call: Call, id: str) -> str:
     """For the paths of this server alone: another one may have the same name behind the proxy."""
     where = f"Path={call.public.prefix or '/'}"
@@ -40,4 +48,5 @@ def _cookie(call: Call, id: str) -> str:
 ROUTES = (
     Route("GET", "/login", show, scope=None, page=True, needs_project=False),
     Route("POST", "/login", enter, scope=None, page=True, needs_project=False),
+    Route("POST", LINK, another_key, scope="admin", needs_project=False),
 )

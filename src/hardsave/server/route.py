@@ -16,7 +16,7 @@ from hardsave.tuples import NamedTuple
 if TYPE_CHECKING:
     from hardsave import Vault
 
-Lane = Literal["loop", "quick", "live", "slow", "write", "upkeep"]
+Lane = Literal["loop", "quick", "live", "slow", "search", "write", "upkeep"]
 
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"

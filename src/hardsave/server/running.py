@@ -13,6 +13,7 @@ import uvicorn
 
 from hardsave.defaults import SERVER_CACHE_BYTES, STOP_SECONDS
 from hardsave.errors import Misuse, Unavailable
+from hardsave.server import running_servers
 from hardsave.server.access import Access
 from hardsave.server.app import App
 from hardsave.server.connection import Connection
@@ -21,7 +22,7 @@ from hardsave.server.projects import Catalogue
 from hardsave.server.public import Public, check_prefix
 from hardsave.server.route import Allowed
 from hardsave.server.table import ROUTES
-from hardsave.server.tokens import LiveTokens, new_secret
+from hardsave.server.tokens import LiveTokens, canonical, new_secret
 from hardsave.server.vaults import Vaults
 from hardsave.stores import object_cache
 from hardsave.tuples import NamedTuple
@@ -104,14 +105,18 @@ def serve(
     server = _Server(app)
     url = f"http://{_named(_EVERY_ADDRESS.get(serving.host, serving.host))}:{port}"
     outside = serving.public.url or None
-    ready = Ready(url, own, f"{outside or url}/login?key={access.logins.new_key()}", outside)
+    link = running_servers.link_of(outside or url, access.logins.new_key())
+    ready = Ready(url, own, link, outside)
     first = threading.Thread(
         target=_announce, args=(server, listening, ready, on_ready), daemon=True
     )
     _stop_on_signals(server)
     first.start()
+    only = None if catalogue.default is None else canonical(catalogue.default.store_url)
+    running = running_servers.itself(url, outside, own, None if catalogue.is_all else only)
     try:
-        server.run(sockets=[listening])
+        with running_servers.server_file().told(running):
+            server.run(sockets=[listening])
     finally:
         vaults.close()
 

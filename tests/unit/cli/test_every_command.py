@@ -74,6 +74,7 @@ ARGUMENTS = {
     "jobs delete": ["fix"],
     "worker": ["--agents", "agents.py:AGENTS", "--until-idle"],
     "serve": ["--host", "203.0.113.7"],  # is refused: there is no token
+    "ui": ["--host", "203.0.113.7"],
     "token add": ["ci"],
     "token revoke": ["ci"],
     "webhook remove": ["1f6c0a52"],
@@ -83,7 +84,7 @@ ARGUMENTS = {
 }
 # Becomes another program; needs a command below it; needs a project that was moved (`test_move`);
 # speaks a protocol of its own (`test_mcp`); stays (`tests/integration/server`).
-SILENT = {"run", "workflow", "move", "mcp", "serve"}
+SILENT = {"run", "workflow", "move", "mcp", "serve", "ui"}
 ANSWERING = sorted({*EVERY} - SILENT)
 MAKING = {
     "init",
@@ -95,6 +96,7 @@ MAKING = {
     "run",
     "mcp",
     "serve",
+    "ui",
     "token",
     "token add",
     "token list",

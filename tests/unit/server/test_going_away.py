@@ -11,16 +11,18 @@ from pathlib import Path
 
 import pytest
 
+import hardsave
 from hardsave.errors import HardsaveError
 from hardsave.progress import check_deadline
 from hardsave.server import app
 from hardsave.server.route import Answer, Call, Lane, Route, Spec
+from hardsave.server.table import ROUTES
 from hardsave.server.tokens import TokenFile, canonical
 from tests.unit.server.api_client import ApiClient
 from tests.unit.server.job_server import OWN_TOKEN, serving
 
 LIMIT = 60
-THREADS = {"slow": 2, "upkeep": 1, "write": 4}
+THREADS = {"slow": 2, "search": 2, "upkeep": 1, "write": 4}
 
 
 class Work:
@@ -55,15 +57,15 @@ class Work:
         )
 
 
-def asking(port: int) -> socket.socket:
+def asking(port: int, what: str = "POST /long") -> socket.socket:
     """A connection on which a long call was sent."""
     made = socket.create_connection(("127.0.0.1", port))
-    head = f"POST /long HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {OWN_TOKEN}"
+    head = f"{what} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {OWN_TOKEN}"
     made.sendall(f"{head}\r\nContent-Length: 0\r\n\r\n".encode())
     return made
 
 
-@pytest.mark.parametrize("lane", ["slow", "upkeep"])
+@pytest.mark.parametrize("lane", ["slow", "search", "upkeep"])
 def test_a_call_that_no_client_waits_for_any_more_ends(tmp_path: Path, lane: Lane) -> None:
     work, count = Work(), THREADS[lane]
     url = f"sqlite:///{tmp_path / 'store.db'}"
@@ -81,6 +83,30 @@ def test_a_call_that_no_client_waits_for_any_more_ends(tmp_path: Path, lane: Lan
         end = time.monotonic() + LIMIT
         while other.send("POST", "/short").data["ended"] != ["Stopped"] * count:
             assert time.monotonic() < end
+
+
+def test_no_other_read_waits_for_searches(tmp_path: Path) -> None:
+    work = Work()
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    routes = tuple(
+        each._replace(handler=work.long) if each.path == "/api/v1/search" else each
+        for each in ROUTES
+    )
+    with hardsave.open(url) as vault:
+        vault.timeline("main").save({"a": 1})
+    with (
+        serving(url, tmp_path, routes=routes) as server,
+        ApiClient(server.port, OWN_TOKEN) as other,
+    ):
+        clients = [asking(server.port, "GET /api/v1/search?text=x") for _ in range(4)]
+        for _ in range(THREADS["search"]):
+            assert work.begun.acquire(timeout=LIMIT)
+        assert other.get("/api/v1/state?ref=main:1")["value"] == {"a": 1}
+        assert other.get("/api/v1/diff?from=main:1&to=main:1")["files"]["changed"] == []
+        assert work.ended == []
+        work.may_end.set()
+        for each in clients:
+            each.close()
 
 
 def test_an_act_whose_client_goes_away_is_done_to_its_end(tmp_path: Path) -> None:
