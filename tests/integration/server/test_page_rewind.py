@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -11,6 +12,7 @@ from tests.integration.server.browser import NEEDS_CHROMIUM, Visitor, visiting
 from tests.integration.server.conftest import Server, Start
 from tests.integration.server.session_page import at, go_to, moment
 from tests.integration.server.session_story import FIRST, NAME, SECOND, Story, say
+from tests.unit.agents.test_claude_code import CALL, HELLO, RESULT, state, written
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -267,11 +269,38 @@ def test_the_command_that_goes_on_is_copied(scene: Scene) -> None:
     )
 
 
-def test_a_caller_that_may_only_read_is_offered_no_act(chromium: Browser, scene: Scene) -> None:
-    made = scene.server.call("GET", "/api/v1")
-    assert made.json()["scope"] == "admin"
+def test_after_a_rewind_the_command_that_goes_on_with_the_agent_is_told(
+    chromium: Browser, start: Start, tmp_path: Path
+) -> None:
+    room = tmp_path / "claude" / "projects" / "-p"
+    room.mkdir(parents=True)
+    path = written(room, HELLO, CALL, RESULT)
+    server = start(CLAUDE_CONFIG_DIR=str(tmp_path / "claude"))
+    with server.vault() as vault:
+        line = vault.timeline("claude-s-1")
+        for lines in ((HELLO,), (HELLO, CALL, RESULT)):
+            line.save(state(path, *lines), workspace=server.folder, metadata={"hook": "Stop"})
+    with visiting(chromium, server, permissions=["clipboard-read", "clipboard-write"]) as visitor:
+        visitor.go("session", timeline="claude-s-1", at=":1")
+        at(visitor, 1)
+        visitor.page.keyboard.press("r")
+        visitor.button("Rewind both").click()
+        visitor.button("Copy the command").click()
+        expect(visitor.page.locator("#notices")).to_contain_text("Copied:")
+        (copy,) = (each for each in room.iterdir() if each != path)
+        copied = visitor.page.evaluate("navigator.clipboard.readText()")
+        assert copied.endswith(f"claude --resume {copy.stem}")
+        visitor.button("Undo rewind").click()
+        expect(visitor.page.locator(".going-on .command")).to_have_text(re.compile("--resume s-1$"))
+
+
+def test_a_caller_that_may_only_read_is_offered_no_act(scene: Scene) -> None:
+    told = scene.server.call("GET", "/api/v1").json() | {"scope": "read"}
+    scene.page.route("**/api/v1", lambda route: route.fulfill(json=told))
     scene.visitor.go("session", timeline=NAME)
     at(scene.visitor, 7)
-    scene.page.evaluate("document.body.classList.remove('may-act')")
-    expect(scene.visitor.button("Rewind to here")).to_be_hidden()
     expect(scene.visitor.button("Copy command")).to_be_visible()
+    expect(scene.visitor.button("Rewind to here")).to_be_hidden()
+    for key in ("r", "f"):
+        scene.page.keyboard.press(key)
+        expect(scene.page.get_by_role("dialog")).to_have_count(0)

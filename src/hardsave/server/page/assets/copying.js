@@ -8,6 +8,12 @@ export function quoted(word) {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
 }
 
+/** What to type to go on from a checkpoint of a timeline. Pure. */
+export function resuming(timeline, { id, host, workspace }) {
+  const there = host === null && typeof workspace === "string" ? `cd ${quoted(workspace)} && ` : "";
+  return `${there}hardsave rewind ${id} --timeline ${quoted(timeline)} --resume`;
+}
+
 /** Puts a text onto the clipboard; a browser that has none shows it, to be selected. */
 export async function copy(text) {
   try {

@@ -1,8 +1,8 @@
 // A session: its rail of checkpoints, its conversation and its files, all at the moment that one
 // slider has chosen. Without `at` in the address that is the head, wherever it goes.
 
-import { get } from "./api.js";
-import { copy, goingOn, quoted } from "./copying.js";
+import { get, may } from "./api.js";
+import { copy, goingOn, resuming } from "./copying.js";
 import { Conversation } from "./conversation.js";
 import { ago, count, fill, h, line } from "./dom.js";
 import { Files } from "./files.js";
@@ -76,7 +76,7 @@ class Session {
       rewind: () => this.rewind(),
       fork: () => this.fork(),
       compare: (what) => this.compare(what),
-      copy: () => this.chosen && copy(this.command()),
+      copy: () => this.chosen && copy(resuming(this.timeline, this.chosen)),
     };
     this.top = new Top(this.timeline, acts, this.operations.element);
     this.told = h("p", { class: "unseen", role: "status" });
@@ -105,11 +105,17 @@ class Session {
       { key: "Home", about: "First step", act: () => this.step(-Infinity) },
       { key: "End", about: "The head", act: () => this.choose(null) },
       { key: "g", about: "Go to a number, a name, or #message", act: () => this.askWhere() },
-      { key: "r", about: "Rewind to here", act: () => this.rewind() },
-      { key: "f", about: "Fork from here", act: () => this.fork() },
+      ...(may("act") ? this.actKeys() : []),
       { key: "c", about: "Compare with the step before", act: () => this.compare("before") },
       { key: "d", about: "Compare with the disk", act: () => this.compare("disk") },
       { key: "p", about: "Prompts only", act: () => this.conversation.toggle.click() },
+    ];
+  }
+
+  actKeys() {
+    return [
+      { key: "r", about: "Rewind to here", act: () => this.rewind() },
+      { key: "f", about: "Fork from here", act: () => this.fork() },
     ];
   }
 
@@ -365,13 +371,6 @@ class Session {
     const ends = { before: [parent, id], head: [id, this.history.head], disk: [id, "now"] }[what];
     if (ends.every(Boolean)) go("diff", { timeline: this.timeline, from: ends[0], to: ends[1] });
     else say("There is no step before this one to compare with.");
-  }
-
-  /** What to type to go on from the chosen moment. */
-  command() {
-    const { id, host, workspace } = this.chosen;
-    const there = host === null && typeof workspace === "string" ? `cd ${quoted(workspace)} && ` : "";
-    return `${there}hardsave rewind ${id} --timeline ${quoted(this.timeline)} --resume`;
   }
 
   /** Asks for a number of a checkpoint, or of a message. */
