@@ -50,16 +50,20 @@ _held: list[object] = []  # for as long as this process lives
 
 def url_of(folder: Path, **more: str) -> str:
     """A store that belongs to a folder: the same for the same folder, in every process."""
-    schema = "s" + "".join(c if c.isalnum() else "_" for c in str(folder).lower())[-60:]
-    query = {"host": server(), "user": "postgres", "schema": schema, **more}
+    query = {"host": server(), "user": "postgres", "schema": schema_of(folder), **more}
     return f"postgresql:///{_database()}?" + "&".join(f"{k}={quote(v)}" for k, v in query.items())
 
 
-def connect(**more: Any) -> psycopg.Connection[tuple[Any, ...]]:
-    """To the database of this process, beside any store."""
+def beside(folder: Path) -> psycopg.Connection[tuple[Any, ...]]:
+    """Another connection to the store of a folder."""
+    options = f"-c search_path={schema_of(folder)}"
     return psycopg.connect(
-        host=server(), user="postgres", dbname=_database(), autocommit=True, **more
+        host=server(), user="postgres", dbname=_database(), autocommit=True, options=options
     )
+
+
+def schema_of(folder: Path) -> str:
+    return "s" + "".join(c if c.isalnum() else "_" for c in str(folder).lower())[-60:]
 
 
 @cache

@@ -33,6 +33,9 @@ _CONNECT = {
     "autocommit": True,
     "connect_timeout": 10,
     "application_name": "hardsave",
+    # To prepare a statement is a round trip more, and a pipeline that fails leaves the driver with
+    # statements in mind that the server never saw. What is asked here is planned in no time.
+    "prepare_threshold": None,
     # A peer that is gone without a word is noticed after half a minute.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -96,7 +99,10 @@ class Connections:
     def start(self, store_id: bytes) -> None:
         """From now on calls are answered, by this store and no other."""
         self._store_id = store_id
-        self._open_pool()
+        try:
+            self._open_pool()
+        except PoolTimeout as error:
+            raise_ours(error, self.shown)
 
     def _open_pool(self) -> Pool:
         """Of this process: a child of a fork must not speak on its parent's connections."""
@@ -109,8 +115,9 @@ class Connections:
             reconnect_timeout=_ATTEMPT_SECONDS,
             num_workers=1,
             name=f"hardsave {self._address.schema}",
-            open=True,
+            open=False,
         )
+        pool.open(wait=True, timeout=within_deadline(SERVER_SECONDS))
         self._pool, self._process = pool, os.getpid()
         return pool
 

@@ -1,9 +1,8 @@
 """Objects of a store, read by packs: what was saved together is mostly wanted together.
 
 A pack that is read for one object brings the others in it along, and they are kept in mind. A
-conversation that was saved turn by turn lies in one pack a turn: a read that misses brings the
-packs before it along, the more the longer reads go on missing, so a long conversation is few round
-trips.
+conversation that was saved turn by turn lies in one pack a turn, and refers back: a read brings the
+packs before it along, and the more the further reads go back, so a long one is few round trips.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -15,9 +14,10 @@ from hardsave.stores.object_cache import ObjectCache
 from hardsave.stores.postgres.connections import Connections, Row
 from hardsave.tuples import NamedTuple
 
-AHEAD_BYTES = 1 << 20  # of packs that are read before they are asked for
-_FIRST_AHEAD = 4  # packs; each further read that misses brings four times as many
-_MOST_AHEAD = 256
+_FIRST_AHEAD = 64 * 1024  # bytes of packs that are read before they are asked for
+_MORE_AHEAD = 4  # times as many, by each read that goes further back
+_MOST_AHEAD = 4 * 1024 * 1024
+_LEAST_PACK = 256  # bytes, of which there may be many
 _PART_BYTES = 1 << 20  # of packs that a scan has in memory
 
 # The packs of what is asked for, and those right before the newest of them, within a bound of
@@ -29,7 +29,7 @@ READ = """
     ), before AS (
         SELECT id, sum(size) OVER (ORDER BY id DESC) AS bytes FROM packs
         WHERE "user" = %(user)s AND id < (SELECT max(pack) FROM wanted)
-        ORDER BY id DESC LIMIT %(ahead)s
+        ORDER BY id DESC LIMIT %(most)s
     )
     SELECT id, size, directory, body FROM packs
     WHERE "user" = %(user)s AND id IN (
@@ -63,24 +63,39 @@ class StoredPack(NamedTuple):
     objects: dict[Hash, bytes]
 
 
+class _Seen(NamedTuple):
+    """How far reads of a user went back, and how much the next one brings along."""
+
+    newest: int = 0  # pack of the last read
+    ahead: int = _FIRST_AHEAD  # bytes
+
+
+def _next(seen: _Seen, newest: int) -> _Seen:
+    goes_back = newest < seen.newest
+    ahead = min(_MOST_AHEAD, seen.ahead * _MORE_AHEAD) if goes_back else _FIRST_AHEAD
+    return _Seen(newest, ahead)
+
+
 class ObjectReader:
     """Reads objects of all users, and keeps in mind what came along."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._cache = ObjectCache()
-        self._misses: dict[int, int] = {}  # reads of a user in a row that the cache did not answer
+        self._seen: dict[int, _Seen] = {}  # by user
 
     def read(self, user: int, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         found = self._cache.get(user, hashes)
         wanted = [address for address in hashes if address not in found]
         if not wanted:
-            self._misses.pop(user, None)
             return found
-        misses = self._misses[user] = self._misses.get(user, 0) + 1
-        ahead = min(_MOST_AHEAD, _FIRST_AHEAD**misses)
-        values = {"user": user, "hashes": wanted, "ahead": ahead, "bytes": AHEAD_BYTES}
-        came = self._unpacked(self._connections.ask(READ, values))
+        seen = self._seen.get(user, _Seen())
+        values = {"user": user, "hashes": wanted, "bytes": seen.ahead}
+        values["most"] = seen.ahead // _LEAST_PACK
+        rows = self._connections.ask(READ, values)
+        came = self._unpacked(rows)
+        if rows:
+            self._seen[user] = _next(seen, rows[0][0])
         self._cache.put(user, came)
         found.update((address, came[address]) for address in wanted if address in came)
         return found
