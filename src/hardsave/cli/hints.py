@@ -8,6 +8,8 @@ import os
 import re
 from collections.abc import Callable, Collection
 
+from hardsave.stores.registry import shown
+
 PROGRAM = "hardsave"
 
 
@@ -73,5 +75,5 @@ class Invocation:
     @property
     def _program(self) -> str:
         directory = ["-C", quoted(self.directory)] if self.directory else []
-        store = ["--store", quoted(self.store)] if self.store else []
+        store = ["--store", quoted(shown(self.store))] if self.store else []
         return " ".join([PROGRAM, *directory, *store])

@@ -15,6 +15,8 @@ from hardsave.errors import Misuse
 from hardsave.stores.base import Durability, Store
 from hardsave.stores.results import Report
 
+_ON_SERVER = ("postgresql", "postgres")
+
 
 def open_store(
     url: Any,
@@ -43,7 +45,7 @@ def open_store(
         raise Misuse(f"a store in memory has no name: write memory:// instead of {url!r}")
     if scheme == "sqlite":
         return _sqlite(url, durability, compress=compress, read_only=read_only)
-    if scheme in ("postgresql", "postgres"):
+    if scheme in _ON_SERVER:
         return _postgres(url, durability, compress=compress, read_only=read_only)
     raise Misuse(
         f"{shown(url)!r} names no store; write sqlite:///path, postgresql://… or memory://"
@@ -70,6 +72,11 @@ def shown(url: Any) -> Any:
 def is_file(url: str) -> bool:
     """Whether a URL names a store that is a file, be it that it names none rightly."""
     return url.startswith("sqlite:")
+
+
+def is_on_server(url: str) -> bool:
+    """Whether a URL names a store that a server keeps: it outlives the programs that open it."""
+    return url.partition("://")[0] in _ON_SERVER
 
 
 def file_path(url: str) -> str:

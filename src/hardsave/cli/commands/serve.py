@@ -22,6 +22,7 @@ from hardsave.server.public import Public, public_of
 from hardsave.server.route import Allowed
 from hardsave.server.settings import Settings, settled
 from hardsave.server.tokens import LiveTokens, token_file
+from hardsave.stores.registry import shown
 
 if TYPE_CHECKING:
     from hardsave.server.running import Ready
@@ -112,7 +113,7 @@ def serve(session: Session, **given: Any) -> None:
     if not settings.all_projects:
         session.may_create_store = not (session.settings.store or os.environ.get(STORE_VARIABLE))
         _ = session.vault  # which is there from now on
-    what = "all projects of this user" if settings.all_projects else session.url
+    what = "all projects of this user" if settings.all_projects else shown(session.url)
     _log_to_stderr()
     running.serve(serving, tokens, catalogue, lambda ready: _tell(session, what, ready))
 

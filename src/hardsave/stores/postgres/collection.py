@@ -51,7 +51,7 @@ _COUNT = """
     WHERE "user" = %(user)s
 """
 _USERS = "SELECT id, name FROM users ORDER BY id"
-_ONE_AT_A_TIME = "SELECT pg_advisory_lock(hashtextextended('hardsave collection', %s))"
+_ONE_AT_A_TIME = "SELECT pg_advisory_lock(hashtextextended('a collection of objects', %s))"
 
 
 class Removed(NamedTuple):

@@ -1,9 +1,11 @@
 """Turns that one process of all hosts has at a time: an advisory lock of a session of its own.
 
 The server gives the lock back with the session: when the block ends, the process dies, or its host
-has not been heard of for half a minute. The note of the last holder is a row.
+has not been heard of for half a minute. It learns of a death a moment later, so a turn that is taken
+is asked for a moment longer. The note of the last holder is a row.
 """
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +18,7 @@ from hardsave.stores.local.turns import checked
 from hardsave.stores.postgres.connections import Connection, Connections
 from hardsave.stores.postgres.translation import raise_ours
 
+_A_MOMENT = "250ms"  # for the server to learn that a process is dead
 _READ = "SELECT note FROM turns WHERE name = %s"
 _WRITE = """
     INSERT INTO turns (name, note) VALUES (%s, %s)
@@ -54,10 +57,28 @@ def server_turn(connections: Connections, store_id: bytes, name: str) -> Iterato
     connection = connections.connect()
     try:
         try:
-            found = connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()
+            has_it = _is_taken(connection, key)
         except psycopg.Error as error:
             raise_ours(error, connections.shown)
-        has_it = found == (True,)
         yield PostgresTurn(connection, name, connections.shown) if has_it else None
     finally:
-        connection.close()
+        _give_back(connection)
+
+
+def _is_taken(connection: Connection, key: int) -> bool:
+    if connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone() == (True,):
+        return True
+    try:
+        with connection.transaction():
+            connection.execute("SELECT set_config('lock_timeout', %s, true)", (_A_MOMENT,))
+            connection.execute("SELECT pg_advisory_lock(%s)", (key,))
+    except psycopg.errors.LockNotAvailable:
+        return False
+    return True
+
+
+def _give_back(connection: Connection) -> None:
+    """Before the session ends, which the server learns of a moment later."""
+    with contextlib.suppress(psycopg.Error):  # a session that is lost has given it back
+        connection.execute("SELECT pg_advisory_unlock_all()")
+    connection.close()
