@@ -65,17 +65,13 @@ def read(message: bytes) -> tuple[str, tuple[str, ...]]:
     fields = dict(line.split(": ", 1) for line in message.decode("ascii").split("\n"))
     items = json.loads(fields.get("data", "{}")).get("items", ())
     return fields.get("event", ""), tuple(
-        item["checkpoint"]["id"] for item in items if item["kind"] == "saved"
+        item["checkpoint"]["id"] for item in items if item["kind"] == "checkpoint_saved"
     )
 
 
-async def listening(port: int, tokens: list[str]) -> None:
-    listeners = [Listener() for _ in tokens]
-    running = [
-        asyncio.create_task(one.listen(port, token))
-        for one, token in zip(listeners, tokens, strict=True)
-    ]
-    await _all_are_connected(listeners, running)
+async def listening(port: int, token: str, clients: int) -> None:
+    listeners = [Listener() for _ in range(clients)]
+    running = [await _started(one, port, token) for one in listeners]
     print("connected", flush=True)
     line = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     saved: dict[str, float] = json.loads(line)
@@ -87,13 +83,13 @@ async def listening(port: int, tokens: list[str]) -> None:
     print(json.dumps(heard(saved, [one.told for one in listeners])), flush=True)
 
 
-async def _all_are_connected(
-    listeners: list[Listener], running: "list[asyncio.Task[None]]"
-) -> None:
-    for one in listeners:
-        connected = asyncio.ensure_future(one.is_connected.wait())
-        await asyncio.wait({connected, *running}, return_when=asyncio.FIRST_COMPLETED)
-        _check_running(running)
+async def _started(one: Listener, port: int, token: str) -> "asyncio.Task[None]":
+    """One after the other: the server refuses more than some at once."""
+    running = asyncio.create_task(one.listen(port, token))
+    connected = asyncio.create_task(one.is_connected.wait())
+    await asyncio.wait((running, connected), return_when=asyncio.FIRST_COMPLETED)
+    _check_running([running])
+    return running
 
 
 def _check_running(running: "list[asyncio.Task[None]]") -> None:
@@ -105,14 +101,15 @@ def _check_running(running: "list[asyncio.Task[None]]") -> None:
 
 def heard(saved: Mapping[str, float], told: list[dict[str, float]]) -> Heard:
     late = [one[id] - at for one in told for id, at in saved.items() if id in one]
+    check(bool(late), "no client was told of any save")
     missed = len(saved) * len(told) - len(late)
     return Heard(median(late), percentile(late, 0.99), max(late), missed)
 
 
 def main() -> None:
     print("ready", flush=True)
-    port, tokens = json.loads(sys.stdin.readline())
-    asyncio.run(listening(port, tokens))
+    port, token, clients = json.loads(sys.stdin.readline())
+    asyncio.run(listening(port, token, clients))
 
 
 if __name__ == "__main__":

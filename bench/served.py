@@ -18,7 +18,6 @@ from bench.store_file import url
 _PATIENCE_SECONDS = 30.0
 _LOOK_SECONDS = 0.002  # between two attempts to reach a server that starts
 _TICK = os.sysconf("SC_CLK_TCK")
-_HARDSAVE = [sys.executable, "-m", "hardsave"]
 
 
 class Served:
@@ -78,7 +77,7 @@ def serving(store: Path) -> Iterator[Served]:
     with open(store.with_suffix(".log"), "w") as log:
         began = time.perf_counter()
         process = subprocess.Popen(
-            [*_HARDSAVE, "serve", *options],
+            [sys.executable, "-m", "hardsave", "serve", *options],
             cwd=store.parent,
             env=_environment(store),
             stdin=subprocess.DEVNULL,
@@ -93,16 +92,6 @@ def serving(store: Path) -> Iterator[Served]:
             yield server
         finally:
             process.terminate()
-
-
-def new_token(store: Path, name: str) -> str:
-    """A token that reads, besides the server's own."""
-    command = [*_HARDSAVE, "token", "add", name, "--json", "--store", url(store)]
-    done = subprocess.run(
-        command, check=True, capture_output=True, cwd=store.parent, env=_environment(store)
-    )
-    token: str = json.loads(done.stdout)["token"]
-    return token
 
 
 def _environment(store: Path) -> dict[str, str]:

@@ -18,7 +18,7 @@ from bench.http_load import Order, load
 from bench.live_load import Heard
 from bench.machine import check
 from bench.report import Row, at_least, at_most
-from bench.served import Served, new_token, serving
+from bench.served import Served, serving
 from bench.server_store import TALK
 from bench.setting import Setting
 from bench.stopwatch import median, percentile
@@ -27,7 +27,6 @@ from bench.store_file import url
 ROUNDS = 3  # of which the best counts
 BUSY_CLIENTS = 16
 LIVE_CLIENTS = 200
-CLIENTS_OF_TOKEN = 40  # streams at once: the server allows no more
 SAVES_A_SECOND = 50
 SEARCHES = 24
 READERS = 4
@@ -62,7 +61,7 @@ def _reads(setting: Setting) -> list[Row]:
     with serving(store) as server, companion("bench.http_load") as clients:
         asked = _Asked(server, clients)
         return [
-            _started([*starts, server.start_seconds], store),
+            _started([*starts, server.start_seconds]),
             *_single(asked, sizes),
             _rate(asked, sizes),
             _memory(asked, sizes),
@@ -74,7 +73,7 @@ def _start_seconds(store: Path) -> float:
         return server.start_seconds
 
 
-def _started(seconds: list[float], store: Path) -> Row:
+def _started(seconds: list[float]) -> Row:
     return Row(
         "serve: start to first answer",
         ours=f"{report.duration(median(seconds))} median",
@@ -110,7 +109,8 @@ def _single(asked: _Asked, sizes: Sizes) -> list[Row]:
     """One request after another."""
     far = _path("messages", ref="@", timeline=TALK, start=sizes.far, limit=50)
     found = asked.server.get(far)
-    check([each["number"] for each in found["items"]] == list(range(sizes.far, sizes.far + 50)), "")
+    numbers = [each["number"] for each in found["items"]]
+    check(numbers == list(range(sizes.far, sizes.far + 50)), f"other messages came: {numbers}")
     newest, _ = asked.cpu_and_bytes(_path("timelines", limit=50), sizes.requests)
     messages, size = asked.cpu_and_bytes(far, sizes.requests)
     checkpoints, _ = asked.cpu_and_bytes(_checkpoints(), sizes.requests)
@@ -158,8 +158,8 @@ def _memory(asked: _Asked, sizes: Sizes) -> Row:
         value=server.resident() / 1e6,
         unit="MB",
         target=at_most(100),
-        note="timelines, checkpoints, messages, states, graphs, operations, tasks; all over the "
-        "store",
+        note=f"by {READERS} clients: timelines, checkpoints, messages, states, graphs, operations, "
+        "tasks",
     )
 
 
@@ -201,19 +201,17 @@ def _path(route: str, **query: object) -> str:
 def _crowd(setting: Setting) -> list[Row]:
     size = setting.choose(100_000, 2_000)
     store = setting.place / "large.db"
-    million_store.build(store, 0, size, million_store.TIMELINES if not setting.quick else 200)
-    tokens = [new_token(store, f"page-{at}") for at in range(-(-LIVE_CLIENTS // CLIENTS_OF_TOKEN))]
+    million_store.build(store, 0, size, setting.choose(million_store.TIMELINES, 200))
     with serving(store) as server:
         return [
-            *_live(server, store, tokens, seconds=setting.choose(20, 3)),
+            *_live(server, store, seconds=setting.choose(20, 3)),
             _beside_searches(server, size),
         ]
 
 
-def _live(server: Served, store: Path, tokens: list[str], *, seconds: int) -> list[Row]:
-    every = list(itertools.islice(itertools.cycle(tokens), LIVE_CLIENTS))
+def _live(server: Served, store: Path, *, seconds: int) -> list[Row]:
     with companion("bench.live_load") as live, companion("bench.steady_saver", url(store)) as saver:
-        live.answer(json.dumps([server.port, every]) + "\n")
+        live.answer(json.dumps([server.port, server.token, LIVE_CLIENTS]) + "\n")
         time.sleep(1)  # what the last of them had to be told is told
         idle = _share(server, seconds)
         before, began = server.cpu(), time.monotonic()
@@ -231,7 +229,7 @@ def _live(server: Served, store: Path, tokens: list[str], *, seconds: int) -> li
             value=heard.p99_seconds * 1_000,
             unit="ms",
             target=at_most(250),
-            note="another process saves, for its users a save is there when it returns",
+            note="another process saves; from the return of its call to the event in the client",
         ),
         Row(
             f"{name}, {SAVES_A_SECOND} saves/s: events missed",

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from hardsave.vault.checkpoint import Checkpoint
     from hardsave.vault.choosing import Kept
     from hardsave.vault.events import SaveFailed
+    from hardsave.vault.file_history import FileVersion
     from hardsave.vault.files import File, Files, GitState, LeftOut
     from hardsave.vault.follow import Event, Following
     from hardsave.vault.graph import GraphNode
@@ -130,6 +131,7 @@ _HOMES = {
     "hardsave.vault.checkpoint": ("Checkpoint",),
     "hardsave.vault.choosing": ("Kept",),
     "hardsave.vault.events": ("SaveFailed",),
+    "hardsave.vault.file_history": ("FileVersion",),
     "hardsave.vault.files": ("File", "Files", "GitState", "LeftOut"),
     "hardsave.vault.follow": ("Event", "Following"),
     "hardsave.vault.graph": ("GraphNode",),
@@ -182,6 +184,7 @@ __all__ = [
     "FileChanges",
     "FileCounts",
     "FileDiff",
+    "FileVersion",
     "Files",
     "Following",
     "Fork",

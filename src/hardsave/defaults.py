@@ -83,6 +83,7 @@ LEFT_RUNNING_SECONDS = 600.0  # after an agent's end, that files of what it left
 SERVER_HOST = "127.0.0.1"  # that `hardsave serve` listens on
 SERVER_PORT = 8765  # of `hardsave serve`
 MAX_OPEN_PROJECTS = 16  # whose stores a server has open at once
+SERVER_CACHE_BYTES = 8 * _MIB  # of objects that a server keeps for a store, and for each user
 MAX_REQUEST_BYTES = _MIB  # of a body
 MAX_SAVE_BYTES = 32 * _MIB  # of a body with a state to be saved
 MAX_ANSWER_BYTES = 16 * _MIB  # of a file, or a part of one, in one answer
@@ -92,6 +93,13 @@ MAX_WRONG_TOKENS = 20  # that an address may send in a minute; then it is told t
 STOP_SECONDS = 2  # that requests have to end when the server is told to stop
 LIVE_CLIENTS = 400  # streams of live events at once
 LIVE_CLIENTS_OF_TOKEN = 250  # of them by callers with the same token
+LIVE_PROJECTS = 12  # that they are of: each keeps its store open, and others need some, too
 LIVE_EVENTS = 1_000  # that a client may have missed; past it, it is told to read its lists anew
 LIVE_HEARTBEAT_SECONDS = 15  # between two signs of life on a stream
 LIVE_PATIENCE_SECONDS = 30.0  # without a look at the store that works, after which streams end
+
+# The client of the server
+
+CLIENT_SECONDS = 30.0  # that a call waits for the server, with all its tries
+CLIENT_TRIES = 5  # of a request whose answer was lost, or that the server was too busy for
+CLIENT_RECONNECT_SECONDS = 60.0  # for which a stream of events waits for a server that is gone

@@ -42,8 +42,8 @@ another one, and none can be unpacked by position, so a field that is added late
 Where a listing is shown in parts, it is a `Page`, with the `next` one.
 
 **What is public** is what this page names: `hardsave`, `hardsave.aio`, `hardsave.runtime`,
-`hardsave.runtime.loop`, `hardsave.runtime.scripted` and the packages of `hardsave.compat`, each
-with the names in its `__all__`. Every other module may change.
+`hardsave.runtime.loop`, `hardsave.runtime.scripted`, `hardsave.client` and the packages of
+`hardsave.compat`, each with the names in its `__all__`. Every other module may change.
 """
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _HALVES = {  # what a class inherits, and tells as its own
@@ -161,6 +161,29 @@ PARTS = (
         ),
     ),
     Part(
+        "Client",
+        (
+            ("client/__init__", "connect"),
+            ("client/vault", "RemoteVault"),
+            ("client/line", "RemoteTimeline"),
+            ("client/checkpoint", "RemoteCheckpoint"),
+            ("client/files", "RemoteFiles"),
+            ("client/tasks", "RemoteTasks"),
+            ("client/jobs", "RemoteJobs"),
+            ("client/follow", "RemoteFollowing"),
+            ("client/records", "RemoteEvent"),
+            ("client/records", "RemoteMessages"),
+            ("client/records", "RemoteMessage"),
+            ("client/records", "ToolCall"),
+            ("client/records", "RemoteRewind"),
+            ("client/records", "RemoteDiff"),
+            ("client/records", "RemoteApproval"),
+            ("client/records", "RemoteProject"),
+            ("client/records", "RemoteHealth"),
+            ("client/records", "RemoteServer"),
+        ),
+    ),
+    Part(
         "What is kept, and what is left out",
         (
             ("timeline/policy", "Policy"),
@@ -174,6 +197,7 @@ PARTS = (
         (
             ("timeline/diff", "Diff"),
             ("timeline/diff", "FileDiff"),
+            ("vault/file_history", "FileVersion"),
             ("objects/diff", "StatePath"),
             ("vault/rewind", "Rewind"),
             ("vault/restore_plan", "FileChanges"),
@@ -208,6 +232,7 @@ PARTS = (
 )
 _CALLED = {
     "checkpoint_id": "hardsave.checkpoint_id",
+    "connect": "hardsave.client.connect",
     "open_vault": "hardsave.open",
     "repair_store": "hardsave.repair",
     "Types.register": "hardsave.register",

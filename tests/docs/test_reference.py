@@ -34,7 +34,7 @@ def test_every_class_has_a_heading_of_its_own() -> None:
         assert f"\n{'##' if name in titles else '###'} {name}\n" in page, name
 
 
-PUBLIC = re.compile(r"hardsave(\.aio|\.runtime(\.loop|\.scripted)?|\.compat\.\w+)?")
+PUBLIC = re.compile(r"hardsave(\.aio|\.client|\.runtime(\.loop|\.scripted)?|\.compat\.\w+)?")
 
 
 @pytest.mark.parametrize("page", [*PAGES, *EXAMPLES], ids=lambda page: str(page.relative_to(ROOT)))

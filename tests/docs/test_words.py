@@ -22,6 +22,7 @@ ROOMS = (
     "agents",
     "aio",
     "cli",
+    "client",
     "config",
     "daemon",
     "objects",

@@ -19,7 +19,7 @@ ROWS = (
     ("adapters", "agents", "compat"),
     ("runtime",),
     (FRONT_DOOR,),
-    ("aio",),
+    ("aio", "client"),
     ("vault",),
     ("timeline", "workspace", "tasks"),
     ("stores", "config", "values"),

@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 import hardsave
+import hardsave.client
 from tests.docs.surface import reachable
 
+PUBLIC = {
+    "hardsave": hardsave,
+    "hardsave.aio": hardsave.aio,
+    "hardsave.client": hardsave.client,
+}
 NAMES = [
     "ANY_HEAD",
     "Attempt",
@@ -31,6 +37,7 @@ NAMES = [
     "FileChanges",
     "FileCounts",
     "FileDiff",
+    "FileVersion",
     "Files",
     "Following",
     "Fork",
@@ -130,15 +137,14 @@ def test_the_exported_names_are_these() -> None:
 
 def test_what_public_methods_return_is_exported() -> None:
     """And the fields of that, and what their methods return: all that a program can hold."""
-    rooms = {"hardsave": hardsave, "hardsave.aio": hardsave.aio}
-    exported = {id(getattr(room, name)) for room in rooms.values() for name in room.__all__}
-    found = reachable(rooms)
+    exported = {id(getattr(room, name)) for room in PUBLIC.values() for name in room.__all__}
+    found = reachable(PUBLIC)
     assert len(found) > 80
     assert [way for each, way in found.items() if id(each) not in exported] == []
 
 
 def test_what_public_methods_return_cannot_be_unpacked_by_position() -> None:
-    found = reachable({"hardsave": hardsave, "hardsave.aio": hardsave.aio})
+    found = reachable(PUBLIC)
     assert {each.__name__ for each in found if issubclass(each, tuple)} == {"StatePath"}  # a path
 
 
@@ -149,6 +155,7 @@ def test_no_other_name_looks_like_an_export() -> None:
         "agents",
         "aio",
         "cli",
+        "client",
         "compat",
         "config",
         "daemon",
@@ -217,6 +224,13 @@ def test_a_save_into_a_file_loads_nothing_that_it_could_do_without(tmp_path: Pat
 
 def test_aio_is_loaded_when_it_is_asked_for() -> None:
     assert {"asyncio", "hardsave.aio"} <= loaded_by("import hardsave; hardsave.aio")
+
+
+def test_the_client_loads_no_database_and_no_server() -> None:
+    found = loaded_by("import hardsave.client")
+    assert not found & {"asyncio", "apsw", "sqlite3", "starlette", "uvicorn", "click", "rich"}
+    assert not {name for name in found if name.startswith(("hardsave.server", "hardsave.stores.s"))}
+    assert "hardsave.vault.vault" not in found
 
 
 def test_the_version_is_known() -> None:

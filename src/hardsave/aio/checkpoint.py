@@ -10,6 +10,7 @@ from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault.save_request import Expected
 
 if TYPE_CHECKING:
+    from hardsave.vault.file_history import FileVersion
     from hardsave.vault.follow import Event
     from hardsave.vault.graph import GraphNode
     from hardsave.vault.search import Hit, Hits
@@ -150,6 +151,13 @@ def awaited_node(
     branches = tuple(Checkpoint(each, pool) for each in node.branches)
     found = node.replace(checkpoint=Checkpoint(node.checkpoint, pool), branches=branches)
     return cast("GraphNode[Checkpoint]", found)
+
+
+def awaited_version(
+    version: "FileVersion[sync_checkpoint.Checkpoint]", pool: Pool
+) -> "FileVersion[Checkpoint]":
+    found = version.replace(checkpoint=Checkpoint(version.checkpoint, pool))
+    return cast("FileVersion[Checkpoint]", found)
 
 
 def awaited_event(event: "Event[sync_checkpoint.Checkpoint]", pool: Pool) -> "Event[Checkpoint]":

@@ -97,8 +97,17 @@ class Jobs:
             key=key,
         )
 
-    async def approve(self, id: str, *, question: str | None = None, key: str | None = None) -> Job:
-        return await self._pool.run(self._sync.approve, id, question=question, key=key)
+    async def approve(
+        self,
+        id: str,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        question: str | None = None,
+        key: str | None = None,
+    ) -> Job:
+        return await self._pool.run(
+            self._sync.approve, id, arguments=arguments, question=question, key=key
+        )
 
     async def deny(
         self,

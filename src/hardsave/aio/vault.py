@@ -11,6 +11,7 @@ from hardsave.aio.checkpoint import (
     awaited_event,
     awaited_hits,
     awaited_session,
+    awaited_version,
     plain,
 )
 from hardsave.aio.line import Timeline
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from hardsave.aio.store import Retention, VaultStore
     from hardsave.tasks.awaited import Tasks
     from hardsave.timeline.diff import Diff
+    from hardsave.vault.file_history import FileVersion
     from hardsave.vault.follow import Event, Following
     from hardsave.vault.search import Hits
     from hardsave.vault.session_list import Session
@@ -163,6 +165,14 @@ class Vault:
 
     async def knows(self, id: str) -> bool:
         return await self._pool.run(self._sync.knows, id)
+
+    async def file_history(
+        self, ref: Ref, path: str, *, limit: int = 50, after: str | None = None
+    ) -> "Page[FileVersion[Checkpoint]]":
+        found = await self._pool.run(
+            self._sync.file_history, plain(ref), path, limit=limit, after=after
+        )
+        return Page([awaited_version(each, self._pool) for each in found], found.next)
 
     async def diff(self, old: Ref, new: Ref) -> "Diff":
         return await self._pool.run(self._sync.diff, plain(old), plain(new))

@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 else:
     _Text = click.ParamType  # which takes no parameter before click 8.4
 
-COMMON = ("as_json", "store", "timeline")
-_FLAGS = {"as_json": "--json", "store": "--store", "timeline": "--timeline"}
+COMMON = ("as_json", "store", "timeline", "server")
+_FLAGS = {
+    "as_json": "--json",
+    "store": "--store",
+    "timeline": "--timeline",
+    "server": "--server",
+}
 _TIMELINE_VARIABLE = "HARDSAVE_TIMELINE"
 _MOST_COMPLETIONS = 200
 _ACTS = frozenset("$`;&|<>(){}[]*?!#\"'\\\n")  # in a shell
@@ -54,8 +59,15 @@ def settings(ctx: click.Context) -> "Settings":
     told = typed(ctx)
     of_run = os.environ.get(_TIMELINE_VARIABLE) or None
     invocation = ctx.obj if isinstance(ctx.obj, Invocation) else Invocation()
-    invocation.store = told["store"]
-    return Settings(told["store"], told["timeline"], bool(told["as_json"]), invocation, of_run)
+    invocation.store, invocation.server = told["store"], told["server"]
+    return Settings(
+        store=told["store"],
+        timeline=told["timeline"],
+        as_json=bool(told["as_json"]),
+        invocation=invocation,
+        timeline_of_run=of_run,
+        server=told["server"],
+    )
 
 
 def one_of(**asked: bool) -> str | None:
@@ -86,6 +98,8 @@ class Completable(_Text):
         from hardsave.errors import HardsaveError
 
         silent = settings(ctx)._replace(as_json=True)
+        if silent.server is not None:  # a prompt does not wait for another machine
+            return []
         try:
             with redirect_stderr(io.StringIO()), Session(silent) as session:
                 session.reads_only = True

@@ -67,6 +67,12 @@ _COMMON = {
         callback=not_empty,
         help="The timeline, by its name or a unique beginning. Else the one that last saved here.",
     ),
+    "--server": click.option(
+        "--server",
+        metavar="URL",
+        callback=not_empty,
+        help="Ask a 'hardsave serve', with the token in HARDSAVE_TOKEN.",
+    ),
     "-C": click.option(
         "-C",
         "directory",
@@ -82,6 +88,8 @@ _TOO_MANY = "Got unexpected extra argument"  # as click says it
 _SHORT = {"-t": "--timeline"}
 HERE = ("--json", "--store", "-C")
 ON_A_TIMELINE = ("--json", "--store", "--timeline", "-C")
+ALSO_REMOTE = ("--json", "--store", "--server", "-C")
+EVERY_COMMON = tuple(_COMMON)
 YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -244,7 +252,7 @@ def group(name: str, branch: Branch) -> click.Group:
         default=branch.default,
         examples=branch.examples,
     )
-    made = make(common_options(HERE)(run))
+    made = make(common_options(ALSO_REMOTE if branch.is_remote else HERE)(run))
     return made
 
 

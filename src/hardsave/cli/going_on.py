@@ -26,48 +26,6 @@ _SHOWN = 60  # characters of a prompt
 _BROUGHT_BACK = "goes on in the conversation that was brought back"
 
 
-def conversation_of(
-    session: Session,
-    one: Checkpoint,
-    timeline: str,
-    *,
-    origin: str = "rewound to",
-    workspace: str | None = None,
-    left: Checkpoint | None = None,
-) -> "Resumption | None":
-    """How to go on with the conversation of a checkpoint, on a timeline and in a workspace; None if
-    it is of no agent CLI that is known. `left` is where its user has come from."""
-    from hardsave.agents import conversation
-
-    line = session.vault.timeline(one.timeline)
-    found = conversation.resume(
-        one.state,
-        one.metadata,
-        os.environ,
-        conversation.Place(timeline, one.id, f"{origin} :{one.seq}", workspace),
-        (each.metadata for each in line.ancestors(one.id)),
-        one.created_at,
-    )
-    if left is None:
-        return found
-    found = found or conversation.begin(left.state, one.state, workspace)
-    if found is None:
-        return None
-    _leave(left, found)
-    return found._replace(prompt=conversation.taken_back(left.state, one.state))
-
-
-def _leave(left: Checkpoint, found: "Resumption") -> None:
-    """The session that was left may be open, and its end must not move the head back there."""
-    from hardsave.agents import sessions, state
-
-    old = left.state["transcript"].get("session") if state.agent_of(left.state) else None
-    if found.session is not None:
-        sessions.come_back(os.environ, found.session)
-    if isinstance(old, str) and old != found.session and sessions.left(os.environ, old) is None:
-        sessions.leave(os.environ, old)
-
-
 def workspace_of(session: Session, one: Checkpoint) -> str | None:
     """Where the files of a checkpoint are by now, and so the agent that works on them."""
     files = one.files

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hardsave import logs
-from hardsave.cli.command import ON_A_TIMELINE, LazyGroup, common_options
+from hardsave.cli.command import EVERY_COMMON, LazyGroup, common_options
 from hardsave.cli.errors import Exit, as_data, exit_for, in_lines
 from hardsave.cli.hints import Invocation
 from hardsave.cli.render import glyphs
@@ -32,7 +32,7 @@ class Program(LazyGroup):
 @click.group(
     PROGRAM, cls=Program, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@common_options(ON_A_TIMELINE)
+@common_options(EVERY_COMMON)
 @click.version_option(package_name="hardsave", message="%(prog)s %(version)s")
 def cli(**_given: Any) -> None:
     """Checkpoints, undo and time travel for AI agents and their files.

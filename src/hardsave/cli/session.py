@@ -26,6 +26,7 @@ from hardsave.vault import projects
 
 if TYPE_CHECKING:
     from hardsave.cli.moments import Moments
+    from hardsave.client import RemoteJobs, RemoteVault
     from hardsave.vault.workspace import Workspace
 
 _PAGE = 1_000
@@ -40,6 +41,7 @@ class Settings(NamedTuple):
     as_json: bool = False
     invocation: Invocation = Invocation()
     timeline_of_run: str | None = None  # HARDSAVE_TIMELINE, by its whole name
+    server: str | None = None  # to be asked instead of a store
 
 
 class Session:
@@ -83,6 +85,7 @@ class Session:
         self.timelines.forget_states()
         for cached in (
             "vault",
+            "remote",
             "timelines_here",
             "workspace",
             "line",
@@ -129,6 +132,22 @@ class Session:
         projects.own_store(os.environ, Path.cwd())  # it may be elsewhere, if the project was moved
         return self._resources.enter_context(hardsave.open("memory://"))
 
+    @cached_property
+    def remote(self) -> "RemoteVault | None":
+        """The server that was named; None: the command is about a store."""
+        if self.settings.server is None:
+            return None
+        if self.settings.store is not None:
+            raise Misuse("--store means nothing beside --server; leave one of them out")
+        from hardsave.client import connect  # few commands ask one
+
+        return self._resources.enter_context(connect(self.settings.server))
+
+    @property
+    def jobs(self) -> "hardsave.Jobs | RemoteJobs":
+        """Those of the server that was named, or of the store."""
+        return self.vault.jobs if self.remote is None else self.remote.jobs
+
     def may_save_here(self) -> None:
         """Let a store be made, unless the files here are none that would be saved in it."""
         path = self.store_path
@@ -173,7 +192,12 @@ class Session:
 
     def hint_undo(self, timeline: str) -> None:
         """Print what to type to take an operation on a timeline back."""
-        self.out.hint("take it back with", "undo", "--timeline", timeline)
+        self.hint_here("take it back with", "undo", "--timeline", timeline)
+
+    def hint_here(self, what: str, *typed: str) -> None:
+        """Print a command to type next that no server does."""
+        where = "" if self.settings.server is None else "on the machine of the server, "
+        self.out.hint(f"{where}{what}", *typed)
 
     # Which timeline, which directory, which checkpoint
 
@@ -237,7 +261,17 @@ class Session:
     def timeline_given(self) -> str | None:
         """The timeline that was typed or, for a run, is in the environment; else None."""
         typed = self.settings.timeline
+        if self.remote is not None:
+            return None if typed is None else self._name_there(self.remote, typed)
         return self.settings.timeline_of_run if typed is None else self.whole_name(typed)
+
+    def _name_there(self, remote: "RemoteVault", typed: str) -> str:
+        """The same for the timelines of a server."""
+        pages = every(lambda after: remote.sessions(prefix=typed, limit=_PAGE, after=after))
+        found = short_names.named(typed, {each.timeline: each.timeline for each in pages})
+        if found is None:
+            raise NotFound(f"there is no timeline {typed!r} at {remote.url}")
+        return found
 
     def whole_name(self, typed: str) -> str:
         """The timeline of which this is the name, or the beginning of it and of no other."""
@@ -255,7 +289,9 @@ class Session:
 
     def shown_name(self, timeline: str) -> str:
         """A timeline as it is typed; any other text stays as it is, and so does a name where the
-        store cannot be read."""
+        store cannot be read, or a server was asked."""
+        if self.settings.server is not None:
+            return timeline
         with suppress(HardsaveError, OSError):
             if timeline not in self.timelines.short_names and len(timeline) <= short_names.LONGEST:
                 self.timelines.forget_names()  # it was made meanwhile
@@ -265,7 +301,8 @@ class Session:
     def ref(self, one: shown.Checkpoint) -> str:
         """A checkpoint as it is typed: by its number alone, on a session that has no name of its
         own and that commands are about by default."""
-        if len(one.timeline) > short_names.LONGEST and self.is_default_timeline(one.timeline):
+        is_long = len(one.timeline) > short_names.LONGEST and self.settings.server is None
+        if is_long and self.is_default_timeline(one.timeline):
             return f":{one.seq}"
         return f"{self.shown_name(one.timeline)}:{one.seq}"
 

@@ -15,12 +15,14 @@ class Entry(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A group of commands. Its bare name runs the `default`, or without one shows the help."""
+    """A group of commands. Its bare name runs the `default`, or without one shows the help.
+    `is_remote`: its commands can ask a server instead of a store."""
 
     help: str
     commands: dict[str, Entry]
     examples: str
     default: str | None = None
+    is_remote: bool = False
 
 
 TIMELINES = {
@@ -72,8 +74,10 @@ STORE = {
     "purge": Entry("store.removal", "Remove something from every file of the store, for good."),
 }
 TOKEN = {
-    "add": Entry("token", "Make a token for the server of this store; it is shown once."),
-    "list": Entry("token", "List the tokens for the server of this store; none of them is shown."),
+    "add": Entry(
+        "token", "Make a token for the server of this store, or of all; it is shown once."
+    ),
+    "list": Entry("token", "List the tokens that count for this store; none of them is shown."),
     "revoke": Entry(
         "token", "End a token, by its name or id; a server that runs refuses it from now on."
     ),
@@ -133,6 +137,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             hardsave jobs resume fix-1
             """,
             default="list",
+            is_remote=True,
         ),
         "worker": Entry("jobs", "Run the jobs that are queued, with agents of your own."),
         "tasks": Branch(
@@ -168,8 +173,10 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
         ),
     },
     "Serve": {
+        "ui": Entry("ui", "Open the dashboard in a browser: all your projects, this one first."),
         "serve": Entry(
-            "serve", "Serve this project's jobs over HTTP, for programs and for a browser."
+            "serve",
+            "Serve this project, or all of yours, to programs and to a browser.",
         ),
         "token": Branch(
             "Which programs may call the server: add, list, revoke.",

@@ -13,6 +13,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from hardsave import Vault
 from hardsave.actor import acting_as
+from hardsave.defaults import LIVE_CLIENTS
+from hardsave.errors import HardsaveError
 from hardsave.logs import log
 from hardsave.progress import deadline, stop_when
 from hardsave.server import door, errors
@@ -43,10 +45,18 @@ _NO_PROXY = Public()
 _OPEN = Caller("", None, "read")  # the caller of a route that is open
 _LONGEST_LOGGED = 200  # characters of a path
 _BODY_SECONDS = 20  # that a body may take to arrive
-_SECONDS = {"loop": 5.0, "quick": 20.0, "write": 60.0, "slow": 120.0, "upkeep": 3_600.0}
+_SECONDS = {
+    "loop": 5.0,
+    "quick": 20.0,
+    "live": 20.0,
+    "write": 60.0,
+    "slow": 120.0,
+    "search": 120.0,
+    "upkeep": 3_600.0,
+}
 """That a handler may take."""
 _LOOK_SECONDS = 5.0  # after which a client of a stream is looked at again: its token may be revoked
-_WATCHED = ("slow", "upkeep")  # lanes whose calls end when their client goes away
+_WATCHED = ("slow", "search", "upkeep")  # lanes whose calls end when their client goes away
 
 
 class _Sent(NamedTuple):
@@ -86,7 +96,11 @@ class App:
         self._hub = Hub(self._open_vault, event, stamps=stamps)
         self._lanes = {
             "quick": Lane("quick", threads=8, waiting=64),
+            # All clients of streams come again at once when a server is started again.
+            "live": Lane("live", threads=2, waiting=LIVE_CLIENTS),
             "slow": Lane("slow", threads=2, waiting=32),
+            # All searches wait for one that builds the index, and no state is to wait for them.
+            "search": Lane("search", threads=2, waiting=32),
             "write": Lane("write", threads=4, waiting=32),
             "upkeep": Lane("upkeep", threads=1, waiting=8),
         }
@@ -127,6 +141,8 @@ class App:
             answer = await self._handled(request, seen, found, caller or _OPEN, data, id)
             if answer.live is not None and seen.method == "GET":
                 stream = await streams.enter_async_context(self._hub.stream(answer.live))
+            else:
+                answer = answer._replace(live=None)  # HEAD is told no events
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:  # the server stops, and has waited for long enough
@@ -144,7 +160,9 @@ class App:
             while not (await asyncio.wait({telling}, timeout=_LOOK_SECONDS))[0]:
                 self._let_in(seen, found)
             telling.result()
-        except Refused:  # its token was revoked, say: the stream ends here, and is asked for again
+        except HardsaveError:
+            # Its token was revoked, or tokens cannot be read: the stream ends here. The client is
+            # told why when it asks for another.
             pass
         finally:
             telling.cancel()
@@ -166,7 +184,9 @@ class App:
         self, request: Request, seen: Seen, found: Found, caller: Caller, data: bytes, id: str
     ) -> Answer:
         assert found.route is not None  # the door has seen to it
-        query = read_form(request.url.query.encode("ascii", "replace"))
+        # Names of files may be no UTF-8; the fields of a query say which are such names.
+        stray = "strict" if found.route.spec is None else "surrogateescape"
+        query = read_form(request.url.query.encode("ascii", "replace"), errors=stray)
         headers = {name: values[0] for name, values in seen.headers.items()}
         sent = _Sent(found.route, found.path, query, data, caller, id, headers)
         if found.route.runs_in == "loop":

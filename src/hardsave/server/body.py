@@ -41,13 +41,13 @@ def read_value(data: bytes, what: str = "what was sent", *, deepest: int = _DEEP
     return value
 
 
-def read_form(data: bytes) -> dict[str, str]:
-    """The fields of a form, or of a query."""
+def read_form(data: bytes, *, errors: str = "strict") -> dict[str, str]:
+    """The fields of a form, or of a query. `errors`: what becomes of bytes that are no UTF-8."""
     try:
         pairs = parse_qsl(
             data.decode("ascii"),
             keep_blank_values=True,
-            errors="strict",
+            errors=errors,
             max_num_fields=_MOST_FIELDS,
         )
         return dict(_unique(pairs))

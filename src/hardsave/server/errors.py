@@ -6,21 +6,30 @@ Most routes answer `application/problem+json` (RFC 9457) with a stable `code` an
 
 from http import HTTPStatus
 
-from hardsave.errors import Conflict, Corrupt, HardsaveError, Misuse, NotFound, Unavailable
+from hardsave.errors import (
+    Conflict,
+    Corrupt,
+    DeadlineExceeded,
+    HardsaveError,
+    Misuse,
+    NotFound,
+    Unavailable,
+)
 from hardsave.server.page import render
-from hardsave.server.page.render import Links
 from hardsave.server.route import HTML, JSON, Answer, Route
 from hardsave.wording import in_our_words
 
 PROBLEM = "application/problem+json"
 _RETRY_SECONDS = 1
 _LOGGED = "the server's log has more under this request_id"
+_DEADLINE = "deadline"
 _FAULT = f"a fault of hardsave itself; {_LOGGED}"
 
 _STATUS: tuple[tuple[type[HardsaveError], int, str], ...] = (
     (NotFound, 404, "not_found"),
     (Conflict, 409, "conflict"),
     (Corrupt, 500, "damaged"),
+    (DeadlineExceeded, 503, _DEADLINE),  # before what it is one of
     (Unavailable, 503, "unavailable"),
     (Misuse, 400, "misuse"),
 )
@@ -53,7 +62,9 @@ def refusal(error: Exception, *, documented: bool = False) -> Refused:
     for kind, status, code in _STATUS:
         if isinstance(error, kind):
             status = _DOCUMENTED.get(status, status) if documented else status
-            later = (("Retry-After", str(_RETRY_SECONDS)),) if status == 503 else ()
+            # A call that took too long would take as long again: it is not asked to come back.
+            is_passing = status == 503 and code != _DEADLINE
+            later = (("Retry-After", str(_RETRY_SECONDS)),) if is_passing else ()
             return Refused(status, code, in_our_words(str(error)), headers=later)
     detail = in_our_words(str(error)) if isinstance(error, HardsaveError) else _FAULT
     return Refused(500, "fault", detail)
@@ -87,7 +98,7 @@ def answer(
     """The answer to a request that is refused, in the form of its route."""
     detail = str(refused)
     if as_page:
-        page = render.page("refused.html", Links(prefix), refused=refused, detail=detail)
+        page = render.refused(prefix, refused.title, refused.code, detail)
         return Answer(refused.status, page, HTML, refused.headers)
     if route is not None and route.documented:
         body = {"error": refused.title, "message": detail}

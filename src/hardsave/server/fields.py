@@ -17,6 +17,7 @@ Schema = Mapping[str, Any]
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _FLAGS = {"true": True, "false": False}
+_PATH = "path"  # the format of a text that may be no UTF-8
 
 
 class Field(NamedTuple):
@@ -54,9 +55,22 @@ def choice(name: str, about: str, *allowed: str, default: str | None = None) -> 
     return Field(name, schema, about, False, default)
 
 
-def texts(name: str, about: str, *, most: int = 1_000) -> Field:
-    """A list of texts."""
-    items = {"type": "string", "minLength": 1, "maxLength": 4_096}
+def path(name: str, about: str, *, needed: bool = False) -> Field:
+    """A path. In a query it is percent-encoded byte by byte, so it may be one that is no UTF-8."""
+    schema = {"type": "string", "format": _PATH, "minLength": 1, "maxLength": 4_096}
+    return Field(name, schema, about, needed)
+
+
+def paths(name: str, about: str, *, most: int = 1_000) -> Field:
+    """A list of paths in a body, each as `to_json` spells it."""
+    plain = {"type": "string", "minLength": 1, "maxLength": 4_096}
+    spelt = {
+        "type": "object",
+        "properties": {"$text": {"type": "string", "minLength": 1, "maxLength": 32_768}},
+        "required": ["$text"],
+        "additionalProperties": False,
+    }
+    items = {"anyOf": [plain, spelt]}
     return Field(
         name, {"type": "array", "items": items, "minItems": 1, "maxItems": most}, about, False
     )
@@ -145,6 +159,9 @@ _NAMED |= {"boolean": "true or false", "number": "a number", "null": "null"}
 
 def objection(schema: Schema, value: Any) -> str:
     """What is wrong with a value, to be read behind its name; empty if nothing is."""
+    if "anyOf" in schema:
+        found = [objection(each, value) for each in schema["anyOf"]]
+        return "" if "" in found else found[0]
     kind = schema.get("type")
     if kind is not None and not _is_of(kind, value):
         return f"is {_NAMED[kind]}, not {_shown(value)}"
@@ -166,10 +183,17 @@ def _is_of(kind: str, value: Any) -> bool:
 
 
 def _of_text(schema: Schema, value: str) -> str:
+    if schema.get("format") != _PATH and not value.isascii() and any(map(_is_half, value)):
+        return "is no UTF-8"
     if len(value) < schema.get("minLength", 0):
         return "is empty"
     most = schema.get("maxLength")
     return f"has {most:,} characters at most" if most is not None and len(value) > most else ""
+
+
+def _is_half(character: str) -> bool:
+    """Whether it is half of a character, a lone surrogate: a byte that is no UTF-8 is read so."""
+    return "\ud800" <= character <= "\udfff"
 
 
 def _of_number(schema: Schema, value: float) -> str:

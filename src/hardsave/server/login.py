@@ -8,13 +8,12 @@ server, the browser sends its new SameSite=Strict cookie right away, wherever th
 from hardsave.defaults import SESSION_SECONDS
 from hardsave.server.errors import Refused
 from hardsave.server.page import render
-from hardsave.server.page.render import Links
 from hardsave.server.route import HTML, Answer, Call, Route
+from hardsave.server.running_servers import LINK
 
 
 def show(call: Call) -> Answer:
-    links = Links(call.public.prefix)
-    return Answer(200, render.page("login.html", links, key=call.query.get("key", "")), HTML)
+    return Answer(200, render.login(call.public.prefix, call.query.get("key", "")), HTML)
 
 
 def enter(call: Call) -> Answer:
@@ -27,8 +26,15 @@ def enter(call: Call) -> Answer:
             "this link was used, or is too old, or the token is wrong; start 'hardsave serve' "
             "again for another link, or log in with a token from 'hardsave token add'",
         )
-    where = Links(call.public.prefix).top
+    where = f"{call.public.prefix}/"
     return Answer(303, "", HTML, (("Location", where), ("Set-Cookie", _cookie(call, id))))
+
+
+def another_key(call: Call) -> Answer:
+    """A key for one more browser, which may do everything: so may only a caller that may, too."""
+    if call.caller.user is not None or call.caller.projects is not None:
+        raise Refused(403, "scope", "a link is for everything that is served, and this token not")
+    return Answer(body={"key": call.logins.new_key()})
 
 
 def _cookie(call: Call, id: str) -> str:
@@ -42,4 +48,5 @@ def _cookie(call: Call, id: str) -> str:
 ROUTES = (
     Route("GET", "/login", show, scope=None, page=True, needs_project=False),
     Route("POST", "/login", enter, scope=None, page=True, needs_project=False),
+    Route("POST", LINK, another_key, scope="admin", needs_project=False),
 )

@@ -11,6 +11,7 @@ from hardsave.tuples import NamedTuple
 
 LINK_NAME = "link"
 _MOST_SESSIONS = 64
+_MOST_KEYS = 64
 
 
 class Session(NamedTuple):
@@ -37,9 +38,11 @@ class Logins:
 
     def new_key(self) -> str:
         """A key that logs one browser in, once, within minutes."""
-        key = new_secret()
+        key, now = new_secret(), self._clock()
         with self._mutex:
-            self._keys[hashed(key)] = self._clock() + LINK_SECONDS
+            kept = {key: ends for key, ends in self._keys.items() if now < ends}
+            self._keys = dict([*kept.items()][1 - _MOST_KEYS :])
+            self._keys[hashed(key)] = now + LINK_SECONDS
         return key
 
     def enter(self, *, key: str = "", token: str = "") -> str | None:

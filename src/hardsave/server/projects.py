@@ -99,20 +99,22 @@ def chosen(catalogue: Catalogue, caller: Caller, query: Mapping[str, str]) -> Pr
     """The project that a request is about. One that its caller may not see is not there."""
     id = query.get(PROJECT)
     if id is None:
-        return _unnamed(catalogue, caller)
+        found = unnamed(catalogue, caller)
+        if found is None:
+            raise Misuse("name a project with ?project=…; GET /api/v1/projects lists them")
+        return found
     found = catalogue.get(id) if caller.sees(id) else None
     if found is None:
         raise NotFound(f"there is no project {id!r}; GET /api/v1/projects lists them")
     return found
 
 
-def _unnamed(catalogue: Catalogue, caller: Caller) -> Project:
+def unnamed(catalogue: Catalogue, caller: Caller) -> Project | None:
+    """The project of a request that names none; None: it has to name one."""
     found = catalogue.default
     if caller.projects is not None and len(caller.projects) == 1:
         found = catalogue.get(next(iter(caller.projects)))
-    if found is None or not caller.sees(found.id):
-        raise Misuse("name a project with ?project=…; GET /api/v1/projects lists them")
-    return found
+    return found if found is not None and caller.sees(found.id) else None
 
 
 class _One(Catalogue):

@@ -16,7 +16,7 @@ from hardsave.tuples import NamedTuple
 if TYPE_CHECKING:
     from hardsave import Vault
 
-Lane = Literal["loop", "quick", "slow", "write", "upkeep"]
+Lane = Literal["loop", "quick", "live", "slow", "search", "write", "upkeep"]
 
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
@@ -61,6 +61,7 @@ class Answer(NamedTuple):
     media_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
     live: Asked | None = None
+    packed: bytes | None = None  # the body gzipped, where that was done before
 
 
 Handler = Callable[[Call], Answer]

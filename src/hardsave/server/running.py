@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 
 import uvicorn
 
-from hardsave.defaults import STOP_SECONDS
+from hardsave.defaults import SERVER_CACHE_BYTES, STOP_SECONDS
 from hardsave.errors import Misuse, Unavailable
+from hardsave.server import running_servers
 from hardsave.server.access import Access
 from hardsave.server.app import App
 from hardsave.server.connection import Connection
@@ -21,12 +22,14 @@ from hardsave.server.projects import Catalogue
 from hardsave.server.public import Public, check_prefix
 from hardsave.server.route import Allowed
 from hardsave.server.table import ROUTES
-from hardsave.server.tokens import LiveTokens, new_secret
+from hardsave.server.tokens import LiveTokens, canonical, new_secret
 from hardsave.server.vaults import Vaults
+from hardsave.stores import object_cache
 from hardsave.tuples import NamedTuple
 
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 # and one to reach it at
 _FIRST_SECONDS = 10.0  # that the first request may take
+_LAST_SECONDS = 0.5  # that requests have to say that the server stops
 
 
 class Serving(NamedTuple):
@@ -81,6 +84,7 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM, after `check`. `on_ready` is called once a request was
     answered."""
+    object_cache.keep_at_most(SERVER_CACHE_BYTES)
     own = new_secret()
     access = Access(tokens, catalogue, own=own, open_loopback=serving.open_loopback)
     vaults = Vaults()
@@ -101,14 +105,18 @@ def serve(
     server = _Server(app)
     url = f"http://{_named(_EVERY_ADDRESS.get(serving.host, serving.host))}:{port}"
     outside = serving.public.url or None
-    ready = Ready(url, own, f"{outside or url}/login?key={access.logins.new_key()}", outside)
+    link = running_servers.link_of(outside or url, access.logins.new_key())
+    ready = Ready(url, own, link, outside)
     first = threading.Thread(
         target=_announce, args=(server, listening, ready, on_ready), daemon=True
     )
     _stop_on_signals(server)
     first.start()
+    only = None if catalogue.default is None else canonical(catalogue.default.store_url)
+    running = running_servers.itself(url, outside, own, None if catalogue.is_all else only)
     try:
-        server.run(sockets=[listening])
+        with running_servers.server_file().told(running):
+            server.run(sockets=[listening])
     finally:
         vaults.close()
 
@@ -123,6 +131,8 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._app.close()
         await super().shutdown(sockets)
+        if self.server_state.tasks:  # it has cancelled them: they answer so now
+            await asyncio.wait(self.server_state.tasks, timeout=_LAST_SECONDS)
         for connection in list(self.server_state.connections):
             connection.transport.abort()  # its client does not read
         await asyncio.sleep(0)

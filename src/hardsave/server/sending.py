@@ -19,8 +19,8 @@ _HEADERS = (
     (
         "Content-Security-Policy",
         (
-            "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
-            "base-uri 'none'; frame-ancestors 'none'"
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+            "connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'"
         ),
     ),
     ("Cross-Origin-Opener-Policy", "same-origin"),
@@ -46,8 +46,8 @@ def in_bytes(answer: Answer, accepted: str | None = None) -> Answer:
     if not answer.media_type.startswith(_COMPRESSED):
         return answer._replace(body=body)
     headers = (*answer.headers, ("Vary", "Accept-Encoding"))
-    if len(body) >= _WORTH_IT and takes_gzip(accepted):
-        body = _gzipped(body)
+    if (answer.packed or len(body) >= _WORTH_IT) and takes_gzip(accepted):
+        body = answer.packed or gzipped(body)
         headers += (("Content-Encoding", "gzip"),)
     return answer._replace(body=body, headers=headers)
 
@@ -61,8 +61,8 @@ def takes_gzip(accepted: str | None) -> bool:
     return False
 
 
-def _gzipped(body: bytes) -> bytes:
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+def gzipped(body: bytes, level: int = _LEVEL) -> bytes:
+    packer = zlib.compressobj(level, zlib.DEFLATED, _GZIP)
     return packer.compress(body) + packer.flush()
 
 

@@ -4,7 +4,7 @@ from urllib.parse import unquote_to_bytes
 
 from hardsave.server import checkpoints, health, login, metrics, webhook
 from hardsave.server.api import table as api
-from hardsave.server.page import routes as page
+from hardsave.server.page import shell
 from hardsave.server.route import Route
 from hardsave.tuples import NamedTuple
 
@@ -15,7 +15,7 @@ ROUTES: tuple[Route, ...] = (
     *webhook.ROUTES,
     *metrics.ROUTES,
     *api.ROUTES,
-    *page.ROUTES,
+    *shell.ROUTES,
 )
 
 

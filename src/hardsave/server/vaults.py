@@ -15,7 +15,7 @@ from hardsave.stores.on_disk import Gone
 from hardsave.vault import projects as records
 from hardsave.vault.opening import open_project
 
-_MOST = 100  # open vaults: each keeps up to 32 MiB of objects that it has read
+_MOST = 100  # open vaults: each keeps up to SERVER_CACHE_BYTES of objects that it has read
 _NOTHING = Project("", "", "", "memory://", is_here=False)
 
 

@@ -4,17 +4,19 @@ Nothing in the body chooses a path, a model or code: it is compared with the lis
 stored is the list's own spelling.
 """
 
-import os
 import secrets
 
-from hardsave.server import job_json, job_request
+from hardsave.server import directories, job_json, job_request
 from hardsave.server.route import Answer, Call, Route
 
 
 def submit(call: Call) -> Answer:
     asked = job_request.submission(call.body)
     wanted = job_request.permitted(
-        asked, _real(asked.workspace), call.allowed, tell=call.caller.name != "loopback"
+        asked,
+        directories.real(asked.workspace),
+        call.allowed,
+        tell=call.caller.name != "loopback",
     )
     job = call.vault.jobs.add(
         f"job-{secrets.token_hex(8)}",
@@ -24,15 +26,6 @@ def submit(call: Call) -> Answer:
         callback=wanted.callback,
     )
     return Answer(202, job_json.queued(job))
-
-
-def _real(path: str) -> str | None:
-    """Where a path leads, through `..` and links; None for one that depends on the directory of the
-    server, or that no file can have."""
-    try:
-        return os.path.realpath(path) if os.path.isabs(path) else None
-    except (OSError, ValueError):
-        return None
 
 
 ROUTES = (Route("POST", "/webhook", submit, "act", documented=True),)

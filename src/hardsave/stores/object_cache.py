@@ -13,6 +13,16 @@ from hardsave.objects.hashing import Hash
 
 CACHE_BYTES = 32 * 1024 * 1024
 
+_most = CACHE_BYTES
+
+
+def keep_at_most(limit: int) -> None:
+    """Let every cache that this process makes from now on keep so many bytes. One that has the
+    stores and users of many callers open cannot keep as much for each as a program keeps for its
+    own."""
+    global _most  # noqa: PLW0603 # of the process, as what it is about
+    _most = limit
+
 
 class ObjectCache:
     """Objects by user and hash, in two generations of half the bound each.
@@ -22,8 +32,8 @@ class ObjectCache:
     nothing but a look into a dict.
     """
 
-    def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self._half = limit // 2
+    def __init__(self, limit: int | None = None) -> None:
+        self._half = (_most if limit is None else limit) // 2
         self._lock = threading.RLock()  # a signal handler may read, too
         self._young: dict[int, dict[Hash, bytes]] = {}
         self._old: dict[int, dict[Hash, bytes]] = {}

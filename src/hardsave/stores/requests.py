@@ -116,6 +116,12 @@ def found(asker: Asker, request: Request) -> LogRecord | None:
     return made
 
 
+def check_unused(asker: Asker, key: str) -> None:
+    """For what is known by another id than the key's, such as a save: `OtherRequest` if something
+    else was asked for under the key."""
+    found(asker, request(asker, key, "none of these"))
+
+
 def told(made: LogRecord) -> Mapping[str, Any]:
     """What an entry says."""
     data = _codec.decode(made.data)

@@ -10,7 +10,16 @@ from hardsave.tasks import names, retry, steps
 from hardsave.tasks.appends import Appends
 from hardsave.tasks.desk import Desk
 from hardsave.tasks.retry import Retry
-from hardsave.tasks.steps import POLICIES, Asked, Body, Given, Journal, Scope, UnknownPolicy
+from hardsave.tasks.steps import (
+    POLICIES,
+    Asked,
+    Body,
+    Given,
+    Journal,
+    Scope,
+    UnknownPolicy,
+    unknown_question,
+)
 from hardsave.tuples import NamedTuple
 
 MOST_SAID = 10_000  # characters of an error
@@ -233,10 +242,7 @@ class Call:
                 "what it did, then tasks.retry(id, unknown='retry') or 'skip' goes on"
             )
         elif self._policy == "ask":
-            question = (
-                f"step {path!r} was begun, and its end was not recorded: retry, skip or fail?"
-            )
-            raise self._calls.holder.paused(question, self)
+            raise self._calls.holder.paused(unknown_question(path), self)
 
     def enter(self) -> "Token[_Enclosing | None]":
         """From here on its function runs: steps inside it lie beneath it."""

@@ -122,7 +122,7 @@ class Journal:
     def note(self, path: str, kind: str, body: Body) -> None:
         """What the last entry of a path says."""
         before = self._steps.get(path)
-        self._steps[path] = filled(Recorded, (_STATES[kind], body))
+        self._steps[path] = filled(Recorded, (STATES[kind], body))
         enclosing = _enclosing(path)
         if before is not None and before.body.place != NO_PLACE:
             self._places.pop((enclosing, before.body.place), None)  # others may have joined it
@@ -164,13 +164,26 @@ class Journal:
         return known
 
 
-_STATES: dict[str, StepState] = {
+STATES: dict[str, StepState] = {
     "step_started": "unknown",
     "step_done": "done",
     "step_answered": "answered",
     "step_failed": "failed",
     "step_skipped": "skipped",
 }
+"""What the last entry of a step says of it, by its kind."""
+
+UNKNOWN_ANSWERS = ("retry", "skip", "fail")
+_UNKNOWN_ENDS = "was begun, and its end was not recorded: retry, skip or fail?"
+
+
+def unknown_question(path: str) -> str:
+    """What a person is asked about a step whose end is not known."""
+    return f"step {path!r} {_UNKNOWN_ENDS}"
+
+
+def is_unknown_question(question: str) -> bool:
+    return question.startswith("step ") and question.endswith(_UNKNOWN_ENDS)
 
 
 def _enclosing(path: str) -> str:

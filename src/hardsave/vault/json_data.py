@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from hardsave.vault.undo import Operation
 
 
-def checkpoint(one: "Checkpoint") -> dict[str, Any]:
-    files = one.files
+def row(one: "Checkpoint") -> dict[str, Any]:
+    """What the row of a checkpoint says of it: no object is read for it."""
     return {
         "id": one.id,
         "ref": f"{one.timeline}:{one.seq}",
@@ -37,12 +37,19 @@ def checkpoint(one: "Checkpoint") -> dict[str, Any]:
         "status": one.status,
         "description": one.description,
         "metadata": to_json(one.metadata),
+        "task": one.task,
+        "attempt": one.attempt,
+    }
+
+
+def checkpoint(one: "Checkpoint") -> dict[str, Any]:
+    files = one.files
+    return {
+        **row(one),
         "files_id": None if files is None else files.id,
         "workspace": None if files is None else files.workspace,
         "git": git(one.git),
         "not_captured": left_out(one.not_captured),
-        "task": one.task,
-        "attempt": one.attempt,
         "by": one.by,
     }
 
@@ -112,6 +119,7 @@ def task(one: "Task") -> dict[str, Any]:
         "error_message": one.error,  # `error` is what a command says when it fails
         "result": to_json(one.result),
         "metadata": to_json(one.metadata),
+        "place": one.place,
     }
 
 
@@ -149,6 +157,7 @@ def happening(one: "TaskEvent") -> dict[str, Any]:
         "kind": one.kind,
         "at": one.at.isoformat(),
         "generation": one.generation,
+        "epoch": one.epoch,
         "about": to_json(one.about),
         "by": one.by,
     }
@@ -205,7 +214,9 @@ def _git_changes(found: "GitChanges") -> dict[str, Any]:
     return {
         "before": git(found.before),
         "after": git(found.after),
-        "left_behind": [{"id": each.id, "subject": each.subject} for each in found.left_behind],
+        "left_behind": [
+            {**each.as_dict(), "parents": list(each.parents)} for each in found.left_behind
+        ],
         "is_all": found.is_all,
     }
 

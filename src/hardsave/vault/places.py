@@ -30,6 +30,15 @@ if TYPE_CHECKING:
     from hardsave.vault.place import Place
 
 
+class OtherHost(Misuse):
+    """Files are in a directory of another host, which this one cannot reach."""
+
+    def __init__(self, message: str, workspace: WorkspaceRecord) -> None:
+        super().__init__(message)
+        self.host = workspace.host
+        self.path = os.fsdecode(workspace.path)
+
+
 class Shown(NamedTuple):
     """Where a workspace is, for people."""
 
@@ -133,9 +142,10 @@ class Places:
         it was."""
         record = self.known(id)
         if record.host not in (self.host, NO_HOST):
-            raise Misuse(
+            raise OtherHost(
                 f"the workspace {os.fsdecode(record.path)!r} is of another host, {record.host}; go "
-                f"there, {otherwise}"
+                f"there, {otherwise}",
+                record,
             )
         return self.still_at(record.path, otherwise)
 

@@ -33,6 +33,7 @@ from hardsave.vault import fencing, operations, request_key, rollback
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects, Entry, FilesMove
+from hardsave.vault.places import OtherHost
 from hardsave.vault.request_key import Request
 from hardsave.vault.rewind_request import How, Promise
 from hardsave.vault.rollback import RolledBack, Rolling
@@ -229,10 +230,11 @@ def _workspace_of(context: Context, name: str, target: CheckpointRecord) -> "Pla
     places, workspace = context.places, context.places.known(id)
     shown = os.fsdecode(workspace.path)
     if workspace.host != places.host:  # an import may name any directory it likes
-        raise Misuse(
+        raise OtherHost(
             f"the files are from {shown!r}{_of_host(workspace)}, and this host has never saved "
             "there; name the directory that they shall go to with workspace=, or rewind "
-            "what='state' alone"
+            "what='state' alone",
+            workspace,
         )
     then = None if target.workspace in (None, id) else places.known(target.workspace)
     if then and target.timeline == name and then.host == places.host and os.path.isdir(then.path):

@@ -19,6 +19,7 @@ from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.types import DEFAULT_TYPES, Types
+from hardsave.stores import requests
 from hardsave.stores.base import Store
 from hardsave.stores.host.identity import host_id
 from hardsave.stores.lent import lend
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from hardsave.page import Page
     from hardsave.tasks.ledger import Tasks
     from hardsave.timeline.diff import Diff
+    from hardsave.vault.file_history import FileVersion
     from hardsave.vault.follow import Following
     from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.projects import Moves
@@ -308,6 +310,15 @@ class Vault:
         store, plain = self._context.store, from_text(id)
         return (store.checkpoint(self.user, plain) or store.tombstone(self.user, plain)) is not None
 
+    def file_history(
+        self, ref: Ref, path: str, *, limit: int = 50, after: str | None = None
+    ) -> "Page[FileVersion[Checkpoint]]":
+        """Which checkpoints have added, changed or removed a file, newest first: from this one back
+        through its ancestors. `after` is the `next` of the page before."""
+        from hardsave.vault.file_history import history
+
+        return history(self._context, self.get(ref), path, limit, after)
+
     def diff(self, old: Ref, new: Ref) -> "Diff":
         """What changed from one checkpoint to another."""
         from hardsave.timeline.diff import compare  # with difflib, which few callers need
@@ -499,6 +510,16 @@ def last_purge(vault: Vault) -> int:
     """The number of the last commit that purged something of this user; 0 if none has. What was
     read before it may not hold any more."""
     return vault._context.store.last_purge(vault.user)
+
+
+def last_commit(vault: Vault) -> int:
+    """No commit of this user that has returned has a number above this one."""
+    return vault._context.store.latest_number(vault.user)
+
+
+def check_key_unused(vault: Vault, key: str) -> None:
+    """`Conflict` if the key is that of an operation, or of something that was done to a task."""
+    requests.check_unused(vault._context, key)
 
 
 def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]":

@@ -122,3 +122,36 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Site]":
 
     with a_site(tmp_path_factory.mktemp("site")) as made:
         yield made
+
+
+# The page in a browser: see browser.py
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    from tests.integration.server.browser import launched  # few tests need Playwright
+
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def storied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server over a story, a fork of it and a long talk, for tests that only look at them."""
+    from tests.integration.server.session_story import NAME, Story, long_talk, say
+
+    with starting(tmp_path_factory.mktemp("storied")) as start:
+        server = start()
+        with server.vault() as vault:
+            Story(vault, server.folder).tell()
+            long_talk(vault)
+            vault.timeline(NAME).fork(":2", name="elsewhere").append({"messages": [say("aside")]})
+        yield server
+
+
+@pytest.fixture
+def visitor(chromium: Any, storied: Server) -> Iterator[Any]:
+    from tests.integration.server.browser import visiting
+
+    with visiting(chromium, storied) as found:
+        yield found

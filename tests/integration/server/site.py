@@ -3,10 +3,10 @@
 import logging
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
@@ -20,7 +20,7 @@ from tests.unit.server.api_store import Things, populate
 
 AGENT = "default"
 _OF_OBJECTS = {"packs", "objects", "pins", "changes", "users", "sqlite_sequence"}
-_MADE = datetime(2026, 1, 1, tzinfo=UTC)
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Site(NamedTuple):
@@ -51,7 +51,7 @@ class Site(NamedTuple):
     ) -> str:
         store = canonical(self.server.store)
         return self.tokens.add(
-            name, store=store, user=user, scope=scope, now=_MADE, expires_at=ends
+            name, store=store, user=user, scope=scope, now=MADE, expires_at=ends
         )[1]
 
     def revoke(self, name: str) -> None:
@@ -63,19 +63,21 @@ class Site(NamedTuple):
 
     def send(self, method: str, path: str, **headers: str) -> httpx2.Response:
         """A request with an empty body, where one of its method has one."""
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        if method in ("POST", "PUT", "PATCH"):
-            given["content-type"] = "application/json"
-            return self.client.request(method, path, headers=given, content=b"{}")
-        return self.client.request(method, path, headers=given)
+        body: dict[str, Any] | None = {} if method in ("POST", "PUT", "PATCH") else None
+        return self._sent(method, path, body, headers)
 
     def send_sample(self, sample: Sample, **headers: str) -> httpx2.Response:
+        sent = {**sample.headers, **headers}
+        return self._sent(sample.route.method, sample.path, sample.body, sent)
+
+    def _sent(self, method: str, path: str, body: Any, headers: dict[str, str]) -> httpx2.Response:
+        """The answer; of a stream, which never ends, without its body."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        sent = {**sample.headers, **given}
-        url, method = self.server.url + sample.path, sample.route.method
-        if sample.body is None:
-            return self.client.request(method, url, headers=sent)
-        return self.client.request(method, url, headers=sent, json=sample.body)
+        with self.client.stream(method, path, headers=given, json=body) as answer:
+            is_stream = answer.headers.get("content-type") == "text/event-stream"
+            if not is_stream or method == "HEAD":
+                answer.read()
+            return answer
 
     def session(self) -> dict[str, str]:
         """The cookie and the form token of a browser that has logged in by the server's token."""
@@ -94,13 +96,17 @@ class Site(NamedTuple):
 
     def written(self) -> list[tuple[str, list[object]]]:
         """Every row of the store."""
-        path = self.server.store.removeprefix("sqlite:///")
-        with sqlite3.connect(path) as connection:
-            tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-            return [
-                (name, list(connection.execute(f'SELECT * FROM "{name}"')))  # noqa: S608 # its own
-                for (name,) in tables.fetchall()
-            ]
+        return rows(self.server.store.removeprefix("sqlite:///"))
+
+
+def rows(path: str | Path) -> list[tuple[str, list[object]]]:
+    """Every row of a database."""
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        return [
+            (name, list(connection.execute(f'SELECT * FROM "{name}"')))  # noqa: S608 # its own
+            for (name,) in tables.fetchall()
+        ]
 
 
 @contextmanager

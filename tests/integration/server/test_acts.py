@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -107,3 +108,24 @@ def test_an_act_that_comes_eight_times_at_once_is_done_once(
     assert {each.status for each in answers} == {asked.sample.route.spec.status}, answers
     assert len({str(same(act, each)) for each in answers}) == 1
     assert act.times(vault, word) == 1
+
+
+@pytest.mark.parametrize("name", [each for each in ACTS if not each.startswith(("save", "append"))])
+def test_a_key_is_that_of_a_save_or_of_another_act_and_not_of_both(
+    site: Site, vault: hardsave.Vault, program: ApiClient, name: str
+) -> None:
+    _, asked, word = prepared(name, "both", vault, site)
+    for order in (1, -1):
+        key = f"{word}-{order}"
+        save = {"timeline": key, "state": {}}
+        saving = partial(
+            program.send, "POST", "/api/v1/checkpoints", save, {"idempotency-key": key}
+        )
+        acting = partial(program.try_sample, with_key(asked.sample, key))
+        first, second = [saving, acting][::order]
+        assert first().status < 300
+        before = site.told()
+        refused = second()
+        assert (refused.status, refused.data["code"]) == (409, "conflict"), refused
+        assert "give each request its own" in refused.data["detail"]
+        assert site.told() == before

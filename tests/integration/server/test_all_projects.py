@@ -1,7 +1,6 @@
 """`hardsave serve --all-projects` from outside: several stores behind one server."""
 
 import json
-import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,6 +110,8 @@ def test_a_token_of_one_store_shows_that_project_alone(user: User) -> None:
     with user.serving(shop, "--all-projects") as server:
         assert jobs(server, headers=of_blog) == ["blog"]
         assert jobs(server, f"?project={user.id('blog')}", headers=of_blog) == ["blog"]
+        about = server.call("GET", "/api/v1", headers=of_blog).json()
+        assert about["project"] == user.id("blog")  # of which a request is that names none
         theirs = server.call("GET", f"/checkpoints?project={user.id('shop')}", headers=of_blog)
         nothing = server.call("GET", "/checkpoints?project=nosuch", headers=of_blog)
         assert theirs.status_code == nothing.status_code == 404
@@ -134,17 +135,14 @@ def test_a_browser_chooses_a_project_and_acts_on_its_jobs(user: User) -> None:
         own = {"Origin": server.url}
         key = server.link.partition("key=")[2]
         browser.post("/login", data={"key": key}, headers=own)
-        listed = browser.get("/").text
-        links = re.findall(r'href="(/\?project=[^"]+)"', listed)
-        assert links == [f"/?project={user.id('shop')}", f"/?project={user.id('blog')}"]
-        jobs = browser.get(links[1]).text
-        assert "Jobs of blog" in jobs
-        form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', jobs))
-        (action,) = re.findall(r'action="(/resume[^"]*)"', jobs)
-        done = browser.post(action, data=form, headers=own)
-        assert done.status_code == 303
-        assert user.id("blog") in done.headers["location"]
-        assert "Resumed" in browser.get(done.headers["location"]).text
+        listed = browser.get("/api/v1/projects").json()["items"]
+        assert [each["id"] for each in listed] == [user.id("blog"), user.id("shop")]
+        own["X-Hardsave-Form"] = browser.get("/api/v1").json()["form_token"]
+        act = "/api/v1/jobs/resume"
+        done = browser.post(f"{act}?project={user.id('blog')}", json={"id": "blog"}, headers=own)
+        assert (done.status_code, done.json()["id"]) == (200, "blog~2")
+        other = browser.post(f"{act}?project={user.id('shop')}", json={"id": "blog"}, headers=own)
+        assert other.status_code == 404
 
 
 def test_a_store_that_is_damaged_takes_no_other_project_along(user: User) -> None:

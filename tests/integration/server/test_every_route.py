@@ -18,8 +18,7 @@ OPEN = {
     ("GET", "/readyz"),
     ("GET", "/login"),
     ("POST", "/login"),
-    ("GET", "/style.css"),
-    ("GET", "/icon.svg"),
+    ("GET", "/assets/{name}"),
 }
 
 

@@ -104,7 +104,7 @@ def test_two_users_may_use_the_same_names_and_the_same_keys(site: Site, bob: Api
             assert (saved.status, saved.is_replayed) == (201, False), saved
             ids.append(saved.data["id"])
             work = {"prompt": f"{word}-both", "agent": AGENT, "workspace": str(site.server.folder)}
-            queued = caller.send("POST", "/api/v1/jobs", work, key)
+            queued = caller.send("POST", "/api/v1/jobs", work, {"Idempotency-Key": "the-same-job"})
             assert (queued.status, queued.is_replayed) == (202, False), queued
         for caller, word, id in ((mine, "alices", ids[0]), (bob, "bobs", ids[1])):
             state = caller.get(f"/api/v1/state?ref={id}")

@@ -164,9 +164,10 @@ def _use_through_proxy(server: Server, proxied: Proxied) -> None:
     assert (entered.status_code, entered.headers["location"]) == (303, "/hardsave/")
     about = entered.headers["set-cookie"].split("; ")[1:]
     assert {"Path=/hardsave", "Secure", "HttpOnly", "SameSite=Strict"} <= set(about)
-    jobs = browser.get("/hardsave/")
-    assert (jobs.status_code, 'href="/hardsave/style.css"' in jobs.text) == (200, True)
-    assert browser.get("/hardsave/style.css").headers["content-type"].startswith("text/css")
+    page = browser.get("/hardsave/")
+    assert (page.status_code, '<base href="/hardsave/">' in page.text) == (200, True)
+    style = browser.get("/hardsave/assets/style.css")
+    assert style.headers["content-type"].startswith("text/css")
     assert browser.get("/hardsave/checkpoints", headers=server.bearer).status_code == 200
     forged = {**server.bearer, "X-Forwarded-Host": "evil.example", "Origin": "https://evil.example"}
     assert browser.get("/hardsave/checkpoints", headers=forged).status_code == 403

@@ -74,8 +74,8 @@ def test_the_link_lets_one_browser_in_once_and_the_log_tells_no_secret(server: S
         assert "SameSite=Strict" in cookie
         assert browser.get("/").status_code == 200
         assert browser.get("/checkpoints").status_code == 401  # for programs, by tokens alone
-        for headers in ({}, own):  # without the token of a form
-            answer = browser.post("/resume", data={"id": "x"}, headers=headers)
+        for headers in ({}, own):  # without the token of the session
+            answer = browser.post("/api/v1/jobs/resume", json={"id": "x"}, headers=headers)
             assert answer.status_code == 403
     again = httpx2.post(f"{server.url}/login", data={"key": key[0]}, headers=own)
     assert again.status_code == 401
@@ -149,7 +149,7 @@ def test_strange_requests_are_refused(server: Server, head: bytes) -> None:
     assert re.match(rb"HTTP/1.1 4\d\d ", answer), answer
 
 
-def test_a_server_with_a_request_that_never_ends_stops_all_the_same(server: Server) -> None:
+def test_a_server_with_a_request_that_never_ends_says_so_and_stops(server: Server) -> None:
     where = urlsplit(server.url)
     with socket.create_connection((where.hostname, where.port), timeout=LIMIT) as connection:
         head = f"POST /webhook HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}"
@@ -157,6 +157,7 @@ def test_a_server_with_a_request_that_never_ends_stops_all_the_same(server: Serv
         connection.sendall(f"{head}\r\n{more}\r\n\r\n{{".encode())
         time.sleep(0.2)
         assert server.stop() == 0
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 503 ")
     assert "Traceback" not in server.log()
 
 

@@ -69,7 +69,7 @@ def test_a_variable_that_cannot_be_is_named(start: Start, tmp_path: Path) -> Non
     assert "HARDSAVE_SERVE_PORT" in wrong.stderr
     for given, said in (
         ({"HARDSAVE_SERVE_PUBLIC_URL": "tools.example.com"}, "a public URL is like"),
-        ({"HARDSAVE_SERVE_PUBLIC_URL": "https://box/jobs"}, "path of the server itself"),
+        ({"HARDSAVE_SERVE_PUBLIC_URL": "https://box/checkpoints"}, "path of the server itself"),
         ({"HARDSAVE_SERVE_ALLOW_WORKSPACE": "nosuch"}, "nosuch"),
     ):
         refused = hardsave(tmp_path, "serve", "--port", "0", **given)

@@ -12,9 +12,8 @@ import pytest
 
 import hardsave
 from hardsave import config
-from hardsave.agents import sessions
+from hardsave.agents import going_on, sessions
 from hardsave.agents.claude_code.spec import CLAUDE_CODE
-from hardsave.cli import going_on
 from hardsave.cli.errors import Exit
 from hardsave.daemon import restart, running_agents, save
 from hardsave.errors import Unavailable

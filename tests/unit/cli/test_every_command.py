@@ -10,10 +10,10 @@ import click
 import pytest
 
 import hardsave
-from hardsave.cli.command import HERE, ON_A_TIMELINE
+from hardsave.cli.command import ALSO_REMOTE, EVERY_COMMON, HERE, ON_A_TIMELINE
 from hardsave.cli.errors import Exit
 from hardsave.cli.main import cli
-from hardsave.cli.tree import COMMANDS, SECTIONS, Branch, Entry
+from hardsave.cli.tree import COMMANDS, JOBS, SECTIONS, Branch, Entry
 from hardsave.runtime.webhooks import disabled
 from tests.unit.cli.conftest import Run, talk
 from tests.unit.cli.jobs_project import make_jobs
@@ -74,6 +74,7 @@ ARGUMENTS = {
     "jobs delete": ["fix"],
     "worker": ["--agents", "agents.py:AGENTS", "--until-idle"],
     "serve": ["--host", "203.0.113.7"],  # is refused: there is no token
+    "ui": ["--host", "203.0.113.7"],
     "token add": ["ci"],
     "token revoke": ["ci"],
     "webhook remove": ["1f6c0a52"],
@@ -83,7 +84,7 @@ ARGUMENTS = {
 }
 # Becomes another program; needs a command below it; needs a project that was moved (`test_move`);
 # speaks a protocol of its own (`test_mcp`); stays (`tests/integration/server`).
-SILENT = {"run", "workflow", "move", "mcp", "serve"}
+SILENT = {"run", "workflow", "move", "mcp", "serve", "ui"}
 ANSWERING = sorted({*EVERY} - SILENT)
 MAKING = {
     "init",
@@ -95,6 +96,7 @@ MAKING = {
     "run",
     "mcp",
     "serve",
+    "ui",
     "token",
     "token add",
     "token list",
@@ -196,9 +198,11 @@ ABOUT_A_TIMELINE = [
     *["bisect", "delete", "timelines delete", "timelines clear"],
     *["store purge", "store verify", "store retain", "store export"],
 ]
-# Of the common options, those that mean something to a command; to all others, all but --timeline.
+# Of the common options, those that mean something to a command; to all others, those of HERE.
 TAKES = {
     **dict.fromkeys(ABOUT_A_TIMELINE, ON_A_TIMELINE),
+    "log": EVERY_COMMON,
+    **dict.fromkeys(["jobs", *(f"jobs {name}" for name in JOBS)], ALSO_REMOTE),
     **dict.fromkeys(["run", "mcp"], ("--store", "--timeline", "-C")),
     **dict.fromkeys(["completion", "demo"], ("--json",)),
     **dict.fromkeys(
@@ -216,7 +220,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_command_has_the_common_options_that_mean_something_to_it(name: str) -> None:
-    common = options_of(name) & {*ON_A_TIMELINE}
+    common = options_of(name) & {*EVERY_COMMON}
     assert common == {*TAKES.get(name, HERE)}
 
 
@@ -235,6 +239,16 @@ def test_an_option_that_means_nothing_to_a_command_is_refused(
         assert ran.code == Exit.USAGE, ran
         assert f"{option} means nothing to 'hardsave {name}'; leave it out" in said
     assert run("log", "--all", "--json").data == before
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if "--server" not in TAKES.get(n, HERE)])
+def test_a_server_is_refused_by_a_command_that_cannot_ask_one(name: str, run: Run) -> None:
+    given = ["--server", "http://localhost:1"]
+    is_group = isinstance(entry_of(name), Branch)
+    for words in (called(name, *given), *([] if is_group else [[*given, *called(name)]])):
+        ran = run(*words)
+        assert ran.code == Exit.USAGE, ran
+        assert f"--server means nothing to 'hardsave {name}" in ran.err
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -49,6 +49,17 @@ def test_a_message_leads_to_where_the_command_was() -> None:
     )
 
 
+def test_commands_that_ask_a_server_lead_there_and_others_to_no_store() -> None:
+    invocation = Invocation(COMMANDS)
+    invocation.change_directory("a")
+    invocation.server = "http://localhost:8765"
+    message = "see 'hardsave jobs list', or 'hardsave undo'"
+    there = "hardsave --server http://localhost:8765"
+    assert invocation.in_context(message) == f"see '{there} jobs list', or 'hardsave undo'"
+    assert invocation.command("jobs", "approve", "fix-1") == f"{there} jobs approve fix-1"
+    assert invocation.command("undo") == "hardsave undo"
+
+
 @pytest.fixture
 def elsewhere(tmp_path: Path, run: Run, session_1: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project that has a timeline of the same name as the other, and something to take back."""

@@ -13,10 +13,10 @@ from hardsave.agents.claude_code.spec import CLAUDE_CODE
 from hardsave.agents.codex import hooks as codex_hooks
 from hardsave.agents.codex.spec import CODEX
 from hardsave.agents.spec import MARK
-from hardsave.cli.doctor import findings
 from hardsave.cli.errors import Exit
 from hardsave.daemon import save, spool
 from hardsave.errors import Conflict
+from hardsave.vault import findings
 from tests.unit.cli.conftest import Run
 
 

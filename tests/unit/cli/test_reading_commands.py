@@ -582,6 +582,6 @@ def test_what_is_saved_once_the_follower_says_so_is_seen() -> None:
             vault.close()
 
         out = SimpleNamespace(is_terminal=True, say=say, event=event)
-        session: Any = SimpleNamespace(vault=vault, out=out)
+        session: Any = SimpleNamespace(vault=vault, out=out, remote=None)
         log._follow(session, None)
     assert seen == [2]

@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 import hardsave
-from hardsave.cli.doctor import findings
 from hardsave.stores.local import database
+from hardsave.vault import findings
 from hardsave.workspace.watch import inotify
 from tests.unit.cli.conftest import Run
 from tests.unit.repositories import begin_repository

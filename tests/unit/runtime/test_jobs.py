@@ -35,6 +35,7 @@ from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs.ledger import Jobs
 from hardsave.vault.jobs.state import Job
 from hardsave.vault.store import VaultStore
+from tests.unit.cli import jobs_project
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
@@ -1212,3 +1213,16 @@ def test_a_task_that_only_looks_like_a_job_ends_no_worker(stored: Any) -> None:
         agent: Agent[None, Any] = Agent(TestModel(custom_output_text="done"))
         Worker(vault, {"default": agent}).run(until_idle=True)
         assert [(job.id, job.state) for job in vault.jobs.find()] == [("fix", "succeeded")]
+
+
+def test_a_job_is_approved_with_other_arguments() -> None:
+    with hardsave.open("memory://") as vault:
+        vault.jobs.add("asks", "Do it", agent="careful")
+        careful = jobs_project.agent(careful=True)
+        Worker(vault, {"careful": careful}).run(until_idle=True)
+        vault.jobs.approve("asks", arguments={"text": "bye"})
+        Worker(vault, {"careful": careful}).run(until_idle=True)
+        assert vault.jobs.get("asks").state == "succeeded"
+        head = vault.timeline("asks").head
+        assert head is not None
+        assert "noted bye" in str(list(head.state["messages"]))

@@ -244,3 +244,35 @@ def test_a_call_that_has_lost_its_secret_is_told_and_not_made(
     assert first == "kept"
     assert sorted(kept) == (["plain"] if redact else ["plain", secret])  # both at once, in threads
     assert ("was not made: it holds a secret" in second) is redact
+
+
+def test_a_call_is_made_with_the_arguments_that_a_person_has_put_in_place(vault: Vault) -> None:
+    bank = Bank()
+    with pytest.raises(loop.ApprovalNeeded):
+        go(bank, vault)
+    outcome = go(bank, vault, approvals={"id-pay": {"amount": 3}, "id-order": True})
+    assert sorted(bank.done) == ["look", "order car", "pay 3"]
+    assert "paid 3" in outcome.output
+    told = str(bank.requests[-1][-1])
+    assert 'changed its arguments first. It was made with: {"amount": 3}' in told
+    assert told.count("changed its arguments") == 1
+
+
+def test_other_arguments_hold_when_the_process_dies_before_the_call_is_made(vault: Vault) -> None:
+    bank = Bank()
+    with pytest.raises(loop.ApprovalNeeded):
+        go(bank, vault)
+    with pytest.raises(loop.ApprovalNeeded):  # it stops before the other call
+        go(bank, vault, approvals={"id-pay": {"amount": 3}})
+    assert bank.done == ["look"]
+    again = Bank()
+    go(again, vault, approvals={"id-pay": True, "id-order": False})  # what was decided stands
+    assert again.done == ["pay 3"]
+
+
+def test_a_word_of_changed_arguments_goes_with_the_call_through_all_its_states() -> None:
+    noted = Noted("pay", "began", "now", args={"amount": 3})
+    assert journal.from_plain(journal.to_plain({"id": noted})) == {"id": noted}
+    assert journal.verdict(noted, None) == {"amount": 3}
+    plain = journal.to_plain({"id": Noted("pay", "began", "now")})
+    assert "args" not in plain["id"]

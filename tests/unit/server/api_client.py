@@ -43,7 +43,11 @@ class ApiClient:
         self._connection.request(method, path, data, sent)
         answer = self._connection.getresponse()
         told = {name.lower(): value for name, value in answer.getheaders()}
-        return Got(answer.status, told, answer.read())
+        if told.get("content-type") != "text/event-stream" or method == "HEAD":
+            return Got(answer.status, told, answer.read())
+        first = b"".join(iter(answer.readline, b"\n"))  # of a stream that never ends
+        self._connection.close()  # the next request opens it again
+        return Got(answer.status, told, first)
 
     def get(self, path: str, **headers: str) -> Any:
         """The data of an answer that is as it should be."""

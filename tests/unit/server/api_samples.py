@@ -32,6 +32,8 @@ def _quoted(value: str) -> str:
     return quote(value.encode("utf-8", "surrogateescape"), safe="")
 
 
+STREAM = "/api/v1/events"  # never ends by itself
+
 ROUTE = {(route.method, route.path.removeprefix("/api/v1")): route for route in ROUTES}
 
 
@@ -83,6 +85,8 @@ def _reads(things: Things) -> Iterator[Sample]:
     yield _get("/diff", from_=ids["first"], to="now")
     yield _get("/diff/file", **two, path="src/app.py")
     yield _get("/diff/file", from_="@", timeline=main, to="now", path="new.txt")
+    yield _get("/file/history", ref=ids["second"], path="src/app.py", limit="1")
+    yield _get("/file/history", ref="@", timeline=main, path="src/app.py")
     yield _get("/operations")
     yield _get("/operations", limit="1")
     yield _get("/operations", timeline=things("undo"))
@@ -101,6 +105,8 @@ def _reads(things: Things) -> Iterator[Sample]:
     yield _get("/job", id=things("fix"))
     yield _get("/approvals")
     yield _get("/health")
+    yield _get("/happened", limit="1")
+    yield _get("/events", timeline=main, kinds="checkpoint_saved,rewind")
     yield _get("/retention", max_per_timeline="1")
     for git in (False, True):
         yield _post("/rewind/preview", timeline=main, ref=ids["first"], git=git)

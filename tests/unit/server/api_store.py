@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import hardsave
 from hardsave.runtime.jobs.worker import Worker
+from hardsave.tasks.steps import unknown_question
 from tests.unit.cli.jobs_project import agent
 
 ALICES = "alices"
@@ -170,7 +171,7 @@ def _tasks(vault: hardsave.Vault, things: Things) -> None:
     tasks.add(things("done"), things("text"), metadata={"m": b"\xff"}, priority=3)
     with tasks.attempt(things("done")) as attempt:
         attempt.progress(2, 3)
-        attempt.step("sum", sum, (1, 2))
+        attempt.step("sum", sum, (1, 2), unknown="ask")
         attempt.complete({"result": (things("result"), 1 << 70)})
     for name in ("retry", "failed"):
         tasks.add(things(name), max_attempts=1)
@@ -180,11 +181,13 @@ def _tasks(vault: hardsave.Vault, things: Things) -> None:
     tasks.add(things("waits"), after=[things("later")])
     for name in ("answer", "asks"):
         tasks.add(things(name))
-        _ask(vault, things, name)
+        _ask(vault, things, name, things(f"question-{name}"))
+    tasks.add(things("unknown"))
+    _ask(vault, things, "unknown", unknown_question(things("step")))
 
 
-def _ask(vault: hardsave.Vault, things: Things, name: str) -> None:
-    things.questions[name] = things(f"question-{name}")
+def _ask(vault: hardsave.Vault, things: Things, name: str, question: str) -> None:
+    things.questions[name] = question
 
     def ask(attempt: hardsave.Attempt) -> None:
         attempt.ask(things.questions[name])

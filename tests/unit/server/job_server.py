@@ -17,7 +17,8 @@ from hardsave.server.access import Access
 from hardsave.server.app import App
 from hardsave.server.door import LOOPBACK_NAMES
 from hardsave.server.projects import Catalogue
-from hardsave.server.route import Allowed
+from hardsave.server.route import Allowed, Route
+from hardsave.server.table import ROUTES
 from hardsave.server.tokens import LiveTokens, TokenFile
 from hardsave.server.vaults import Vaults
 
@@ -56,13 +57,21 @@ def serving(
     allowed: Allowed = NONE_ALLOWED,
     open_loopback: bool = False,
     token: str | None = OWN_TOKEN,
+    routes: tuple[Route, ...] = ROUTES,
 ) -> Iterator[Client]:
     """A server that is there until the end of the block."""
     hardsave.open(url).close()  # it is there from now on
     vaults, catalogue = Vaults(), Catalogue.one(url, folder)
     tokens = LiveTokens(TokenFile(folder / "tokens.json"))
     access = Access(tokens, catalogue, own=OWN_TOKEN, open_loopback=open_loopback)
-    app = App(vaults, access, catalogue=catalogue, names=LOOPBACK_NAMES, allowed=allowed)
+    app = App(
+        vaults,
+        access,
+        catalogue=catalogue,
+        names=LOOPBACK_NAMES,
+        allowed=allowed,
+        routes=routes,
+    )
     server = uvicorn.Server(running._config(app))
     with running._listening("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

@@ -12,7 +12,7 @@ from hardsave.server.api.shapes import NAMED
 from hardsave.server.api.table import ROUTES
 from hardsave.server.route import JSON, Allowed, Route
 from tests.unit.server.api_client import ApiClient, Got
-from tests.unit.server.api_samples import Sample, samples
+from tests.unit.server.api_samples import ROUTE, Sample, samples
 from tests.unit.server.api_store import populate
 from tests.unit.server.job_server import OWN_TOKEN, serving
 
@@ -27,8 +27,16 @@ NEVER_TOLD = {
     "GET /api/v1/projects next",
     "GET /api/v1/search reaches",
     "GET /api/v1/timelines items head host",
+    "POST /api/v1/fork going_on",  # of an agent CLI: see test_going_on
+    "POST /api/v1/fork going_on agent",
+    "POST /api/v1/fork going_on command",
+    "POST /api/v1/fork going_on directory",
+    "POST /api/v1/fork going_on prompt",
+    "POST /api/v1/fork going_on why",
     "POST /api/v1/gc left",
     "POST /api/v1/purge left",
+    "POST /api/v1/rewind going_on",
+    "POST /api/v1/undo going_on",
     "POST /api/v1/verify faults",
 }
 
@@ -52,7 +60,10 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Told]:
         serving(url, folder, allowed=allowed) as server,
         ApiClient(server.port, OWN_TOKEN) as client,
     ):
-        return [Told(each, client.try_sample(each)) for each in samples(things)]
+        since = client.get("/api/v1/happened")["next"]
+        told = [Told(each, client.try_sample(each)) for each in samples(things)]
+        happened = Sample(ROUTE["GET", "/happened"], {"cursor": since}, None, {})
+        return [*told, Told(happened, client.try_sample(happened))]
 
 
 def test_every_route_has_a_sample_that_is_answered_as_declared(answers: list[Told]) -> None:

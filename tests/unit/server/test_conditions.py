@@ -75,12 +75,15 @@ def test_a_conflict_is_a_failed_precondition_only_where_one_was_given() -> None:
             conflict(given)
 
 
-def test_what_a_caller_has_is_not_sent_again() -> None:
+def test_what_a_caller_has_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with hardsave.open("memory://") as vault:
         tag = caching.tag_of(call(vault, {"ref": HEAD}), HEAD)
         assert caching.tag_of(call(vault, {"ref": HEAD}), HEAD) == tag
         assert caching.tag_of(call(vault, {"ref": "@"}), HEAD) != tag
         assert caching.tag_of(call(vault, {"ref": HEAD}), HEAD[:-1] + "8") != tag
+        with monkeypatch.context() as later:
+            later.setattr(hardsave, "__version__", "99.0")
+            assert caching.tag_of(call(vault, {"ref": HEAD}), HEAD) != tag
         with vault.as_user("bob", create=True) as bob:
             assert caching.tag_of(call(bob, {"ref": HEAD}), HEAD) != tag
     for given in (tag, f"W/{tag}", f'"other", {tag}'):

@@ -18,10 +18,11 @@ from hardsave.server.fields import (
     mapping,
     number,
     objection,
+    path,
+    paths,
     read_body,
     read_query,
     text,
-    texts,
     value,
 )
 
@@ -31,7 +32,8 @@ FIELDS = (
     flag("all", "All."),
     choice("kind", "Which.", "a", "b"),
     mapping("labels", "Labels.", of_texts=True),
-    texts("paths", "Paths.", most=2),
+    paths("paths", "Paths.", most=2),
+    path("path", "A path."),
     value("state", "A state."),
 )
 NAMED = {"name": "x"}
@@ -42,14 +44,15 @@ def query(**given: str) -> dict[str, Any]:
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    others = {"count": 3, "all": False, "kind": None, "labels": None, "paths": None, "state": ...}
+    others: dict[str, Any] = {"count": 3, "all": False, "kind": None, "labels": None}
+    others |= {"paths": None, "path": None, "state": ...}
     assert query(name="x") == {"name": "x", **others}
     assert read_body(FIELDS, NAMED) == {"name": "x", **others}
 
 
 def test_texts_of_a_query_become_what_their_fields_are() -> None:
     found = query(name="7", count="-1", all="true", kind="b", labels='{"a": "b"}', paths='["p"]')
-    del found["state"]
+    del found["state"], found["path"]
     assert found == {
         "name": "7",
         "count": -1,
@@ -88,6 +91,9 @@ def test_texts_of_a_query_become_what_their_fields_are() -> None:
         ("paths", '["a", "b", "c"]', "paths has 1 to 2 items, not 3"),
         ("paths", '["a", ""]', "paths has an item that is empty"),
         ("paths", '["a", null]', "paths has an item that is a text, not null"),
+        ("paths", '[{"$text": "a", "b": "c"}]', "paths has an item that is a text, not"),
+        ("name", "\udce9", "name is no UTF-8"),
+        ("kind", "\udce9", "kind is one of a, b"),
         ("nosuch", "1", "'nosuch' is not a parameter of this; there are: all, count,"),
     ],
 )
@@ -95,6 +101,12 @@ def test_what_cannot_be_meant_is_named(name: str, sent: str, words: str) -> None
     with pytest.raises(Exception, match=words) as caught:
         query(**{**NAMED, name: sent})
     assert type(caught.value).__name__ in ("Misuse", "Refused")
+
+
+def test_a_path_may_be_no_utf8() -> None:
+    assert query(name="x", path="caf\udce9")["path"] == "caf\udce9"
+    spelt = [{"$text": "caf\\udce9"}]
+    assert read_body(FIELDS, {**NAMED, "paths": spelt})["paths"] == spelt
 
 
 def test_what_is_needed_is_asked_for_with_what_it_is_about() -> None:

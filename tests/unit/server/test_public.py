@@ -84,7 +84,7 @@ def test_a_path_is_found_with_the_prefix_and_without() -> None:
 
 def test_a_prefix_that_could_be_taken_for_a_path_of_the_server_is_refused() -> None:
     paths = [row.path for row in ROUTES]
-    for prefix in ("/jobs", "/login", "/checkpoints", "/checkpoints/any", "/jobs/x"):
+    for prefix in ("/assets", "/login", "/checkpoints", "/checkpoints/any", "/assets/x"):
         with pytest.raises(Misuse, match="path of the server itself"):
             check_prefix(public_of(f"https://box{prefix}"), paths)
     for prefix in ("", "/hardsave", "/tools/jobs", "/jobs-of-ours", "/login/deep"):

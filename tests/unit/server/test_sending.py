@@ -1,11 +1,11 @@
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from hardsave.server.live.asked import Asked
 from hardsave.server.route import Answer
 from hardsave.server.sending import in_bytes, send_answer, takes_gzip
 
@@ -22,7 +22,7 @@ def sent(answer: Answer) -> tuple[int, dict[str, str], bytes]:
     asyncio.run(send_answer(answer, "id-1", send))
     start, *rest = messages
     assert start["type"] == "http.response.start"
-    assert [each.get("more_body", False) for each in rest] == [True] * (len(rest) - 1) + [False]
+    assert [each.get("more_body", False) for each in rest] in ([], [False])
     names = [name for name, _ in start["headers"]]
     assert len(set(names)) == len(names)
     headers = {name.decode(): value.decode() for name, value in start["headers"]}
@@ -87,15 +87,12 @@ def test_an_answer_without_a_body_has_neither_length_nor_type(status: int) -> No
     assert not {"content-length", "content-type"} & found[1].keys()
 
 
-def test_a_stream_comes_in_parts_and_has_no_length() -> None:
-    async def parts() -> AsyncIterator[bytes]:
-        yield b"a"
-        yield b"b"
-
-    answer = in_bytes(Answer(media_type="text/event-stream", stream=parts()), "gzip")
+def test_of_what_is_live_the_head_alone_is_sent_and_it_has_no_length() -> None:
+    live = Asked("project", None, "token")
+    answer = in_bytes(Answer(media_type="text/event-stream", live=live), "gzip")
     _, headers, body = sent(answer)
-    assert body == b"ab"
-    assert "content-length" not in headers
+    assert body == b""
+    assert not {"content-length", "content-encoding"} & headers.keys()
     assert headers["content-type"] == "text/event-stream"
 
 

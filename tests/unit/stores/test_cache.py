@@ -1,4 +1,7 @@
+import pytest
+
 from hardsave.objects.hashing import Hash, digest
+from hardsave.stores import object_cache
 from hardsave.stores.object_cache import ObjectCache
 
 
@@ -50,3 +53,15 @@ def test_something_larger_than_the_bound_is_kept_until_more_comes() -> None:
     cache.put(1, some("one", 40))
     cache.put(1, some("two", 40))
     assert cache.get(1, list(large)) == {}
+
+
+def test_a_process_may_keep_less_in_all_that_it_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_cache, "_most", object_cache.CACHE_BYTES)  # put back afterwards
+    before, first, rest = ObjectCache(), some("first", 60), some("rest", 60)
+    object_cache.keep_at_most(100)
+    after = ObjectCache()
+    for cache in (before, after):
+        for number in range(3):
+            cache.put(1, first if number == 0 else rest)
+    assert before.get(1, list(first)) == first
+    assert after.get(1, list(first)) == {}

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from hardsave import config, wording
 from hardsave.cli import missed_saves
 from hardsave.cli.command import command
-from hardsave.cli.doctor import findings, probe
-from hardsave.cli.doctor.findings import Finding
+from hardsave.cli.doctor import probe
 from hardsave.cli.errors import Exit
 from hardsave.cli.hints import quoted
 from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
+from hardsave.vault import findings
 from hardsave.vault.checkpoint import record_of
+from hardsave.vault.findings import Finding
 from hardsave.wording import in_our_words
 from hardsave.workspace.filesystem import mounts
 from hardsave.workspace.scan.capture_policy import IncludePatterns
@@ -270,24 +271,9 @@ def _daemon(what: str, session: Session) -> Finding:
 
 def _hooks(agent: "AgentSpec") -> "Check":
     def check(what: str, session: Session) -> Finding:
-        from hardsave.agents import install
+        from hardsave.agents import hook_check, install
 
-        users = install.settings_file(agent, os.environ, None)
-        own = install.settings_file(agent, os.environ, session.workspace_root)
-        files = [path for path in (users, own) if path is not None]
-        found = findings.hooks(
-            what,
-            agent.program,
-            is_found=bool(files),
-            events=[event for path in files for event in install.installed(agent, path)],
-            wanted=agent.hooks,
-            off=wording.shown(install.switched_off(agent, os.environ, session.workspace_root)),
-            untrusted=[event for path in files for event in agent.untrusted_hooks(path)],
-            how_to_trust=agent.how_to_trust,
-            gone=[program for path in files for program in install.gone(agent, path)],
-            without_us=[] if users is None else install.without_us(agent, users),
-            init=f"hardsave init{'' if _is_users(agent, users, own) else ' --project'}",
-        )
+        found = hook_check.look(agent, os.environ, session.workspace_root, start_pythons=True)
         if found.level != "ok":
             return found
         command = install.plan_command(agent, os.environ, undo=False)
@@ -300,17 +286,6 @@ def _hooks(agent: "AgentSpec") -> "Check":
         return Finding(what, "warning", message, "hardsave init")
 
     return check
-
-
-def _is_users(agent: "AgentSpec", users: Path | None, own: Path | None) -> bool:
-    """Whether hooks that are to be renewed stand in a user's settings, and not in a project's."""
-    from hardsave.agents import install
-
-    if users is None or own is None:
-        return True
-    if install.gone(agent, users) or install.gone(agent, own):
-        return bool(install.gone(agent, users))
-    return bool(install.installed(agent, users))
 
 
 Check = Callable[[str, Session], Finding]

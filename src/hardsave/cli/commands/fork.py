@@ -56,8 +56,10 @@ def make(session: Session, source: Checkpoint, target: str | None, name: str | N
         with session.out.busy("copying files"):
             made = session.workspace.fork(source.id, target, name=name)
         line, path = made.timeline, str(made.workspace.path)
-        back = going_on.conversation_of(
-            session, source, line.name, origin="forked from", workspace=path
+        from hardsave.agents.going_on import conversation_of
+
+        back = conversation_of(
+            session.vault, os.environ, source, line.name, origin="forked from", workspace=path
         )
     session.out.result(
         lambda: _data(line.name, source, path, back), lambda: _lines(line.name, source, path)

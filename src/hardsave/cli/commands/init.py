@@ -13,10 +13,10 @@ from hardsave import wording
 from hardsave.agents import install, registry
 from hardsave.agents.install import Change
 from hardsave.cli.command import YES, command
-from hardsave.cli.doctor import findings
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
+from hardsave.vault import findings
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -1,6 +1,8 @@
 """`hardsave jobs …` and `hardsave worker`: the jobs of agents, from a terminal."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -8,23 +10,20 @@ import click
 from hardsave import wording
 from hardsave.cli.agent_loader import AGENTS, load_agents
 from hardsave.cli.arguments import JOB, REF, one_of
-from hardsave.cli.command import command
+from hardsave.cli.command import ALSO_REMOTE, command
 from hardsave.cli.render import job_lines
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.values import messages
 from hardsave.values.spelling import to_json
+from hardsave.vault import projects
 from hardsave.vault.jobs import spec as specs
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hardsave import Job, Jobs
-
-
-def _jobs(session: Session) -> "Jobs":
-    return session.vault.jobs
+    from hardsave import Job
 
 
 @command(
@@ -33,7 +32,9 @@ def _jobs(session: Session) -> "Jobs":
         hardsave jobs list
         hardsave jobs list --all --json
         hardsave jobs list --health
+        hardsave jobs list --server http://localhost:8765
     """,
+    takes=ALSO_REMOTE,
 )
 @click.option("--all", "every", is_flag=True, help="Also jobs that are over for good.")
 @click.option("--health", "in_numbers", is_flag=True, help="How many, how stale, how near a limit.")
@@ -41,12 +42,12 @@ def list_(session: Session, every: bool, in_numbers: bool) -> None:
     """List the jobs that are not over, or can be resumed; --all lists every job."""
     one_of(all=every, health=in_numbers)
     if in_numbers:
-        health = _jobs(session).health().as_dict()
+        health = session.jobs.health().as_dict()
         session.out.result(
             lambda: health, lambda: [f"{name}: {number}" for name, number in health.items()]
         )
         return
-    found = [job for job in _jobs(session).every() if every or job.can_go_on]
+    found = [job for job in session.jobs.every() if every or job.can_go_on]
     session.out.result(
         lambda: [job_lines.as_data(job) for job in found],
         lambda: job_lines.rows(found, session.now),
@@ -62,6 +63,7 @@ def list_(session: Session, every: bool, in_numbers: bool) -> None:
         hardsave jobs submit fix-1 --prompt "Fix the failing test"
         hardsave jobs submit fix-1 --prompt "Fix it" --agent coder --max-turns 80 --retries 2
     """,
+    takes=ALSO_REMOTE,
 )
 @click.argument("job")
 @click.option("--prompt", required=True, help="What its agent is asked to do.")
@@ -78,11 +80,11 @@ def submit(
     left as it is.
     """
     session.may_create_store = True
-    added = _jobs(session).add(
+    added = session.jobs.add(
         job,
         prompt,
         agent=agent,
-        workspace=session.directory,
+        workspace=_workspace(session),
         max_turns=max_turns,
         retries=retries,
         callback=callback,
@@ -93,10 +95,15 @@ def submit(
     _say_who_runs_it(session, added)
 
 
+def _workspace(session: Session) -> Path:
+    """Where the job works; for a server, a directory of its machine that has the same path."""
+    return session.directory if session.remote is None else projects.root(os.environ, Path.cwd())
+
+
 def _say_who_runs_it(session: Session, job: "Job") -> None:
     if job.is_unserved:
         what = f"no worker has agent {job.spec.agent!r} now; start one with"
-        session.out.hint(what, "worker", "--agents", "agents.py:AGENTS")
+        session.hint_here(what, "worker", "--agents", "agents.py:AGENTS")
     elif job.spec.agent == specs.OWN_PROGRAM:
         session.out.say(f"{wording.shown(job.id)}: {job.why_not}")
 
@@ -107,12 +114,13 @@ def _say_who_runs_it(session: Session, job: "Job") -> None:
         hardsave jobs show fix-1
         hardsave jobs show fix-1 --verbose
     """,
+    takes=ALSO_REMOTE,
 )
 @click.argument("job", type=JOB)
 @click.option("--verbose", "-v", is_flag=True, help="The messages, too.")
 def show(session: Session, job: str, verbose: bool) -> None:
     """Show one job: how far it is, what was said, which tools it called."""
-    found = _jobs(session).get(job)
+    found = session.jobs.get(job)
     items = _messages(session, found)
     session.out.result(
         lambda: _inspected(found, items, verbose=verbose),
@@ -122,7 +130,8 @@ def show(session: Session, job: str, verbose: bool) -> None:
 
 
 def _messages(session: Session, job: "Job") -> list[Any]:
-    head = session.vault.timeline(job.lineage).head
+    vault = session.vault if session.remote is None else session.remote
+    head = vault.timeline(job.lineage).head
     found = None if head is None else messages.of(head.state)
     return [] if found is None else list(found[1])
 
@@ -167,6 +176,7 @@ def _tally(counts: Any) -> str:
         hardsave jobs resume fix-1 --max-turns 100
         hardsave jobs resume fix-1 --callback https://example.org/told
     """,
+    takes=ALSO_REMOTE,
 )
 @click.argument("job", type=JOB)
 @click.option("--from", "ref", type=REF, metavar="REF", help="From an earlier checkpoint of it.")
@@ -186,9 +196,9 @@ def resume(
     Its directory gets the files of its last save; what lies there is saved before. A worker
     takes it up: 'hardsave worker', or one of your own.
     """
-    jobs = _jobs(session)
+    jobs = session.jobs
     before = jobs.get(job)
-    if before.can_resume and not keep_files:
+    if before.can_resume and not keep_files and session.remote is None:
         _say_which_files_change(session, before, ref)
     resumed = jobs.resume(
         job, from_ref=ref, max_turns=max_turns, callback=callback, keep_files=keep_files
@@ -224,11 +234,12 @@ def _say_which_files_change(session: Session, job: "Job", ref: str | None) -> No
     examples="""
         hardsave jobs approve fix-1
     """,
+    takes=ALSO_REMOTE,
 )
 @click.argument("job", type=JOB)
 def approve(session: Session, job: str) -> None:
     """Let a job make the call that it has asked about."""
-    jobs = _jobs(session)
+    jobs = session.jobs
     question = jobs.get(job).question
     _answered(session, jobs.approve(job), question, "approved")
 
@@ -239,12 +250,13 @@ def approve(session: Session, job: str) -> None:
         hardsave jobs deny fix-1
         hardsave jobs deny fix-1 --because too-dear
     """,
+    takes=ALSO_REMOTE,
 )
 @click.argument("job", type=JOB)
 @click.option("--because", metavar="REASON", default="", help="Told the agent.")
 def deny(session: Session, job: str, because: str) -> None:
     """Let a job go on without the call that it has asked about."""
-    jobs = _jobs(session)
+    jobs = session.jobs
     question = jobs.get(job).question
     _answered(session, jobs.deny(job, because), question, "denied")
 
@@ -262,6 +274,7 @@ def _answered(session: Session, job: "Job", question: str | None, what: str) -> 
     examples="""
         hardsave jobs delete fix-1
     """,
+    takes=ALSO_REMOTE,
 )
 @click.argument("job", type=JOB)
 def delete(session: Session, job: str) -> None:
@@ -270,7 +283,7 @@ def delete(session: Session, job: str) -> None:
     What was saved of it is hidden, and undo brings it back. A job that a worker is at work on is
     stopped by 'hardsave tasks cancel'.
     """
-    gone = _jobs(session).delete(job)
+    gone = session.jobs.delete(job)
     what = "deleted" if gone.is_over else "deleted, and taken out of the queue"
     session.out.result(
         lambda: {"deleted": job_lines.as_data(gone)},
@@ -279,7 +292,7 @@ def delete(session: Session, job: str) -> None:
     if gone.checkpoint is not None:
         session.hint_undo(gone.lineage)
     else:
-        session.out.hint("put it back with", "tasks", "retry", gone.id)
+        session.hint_here("put it back with", "tasks", "retry", gone.id)
 
 
 @command(

@@ -9,7 +9,7 @@ import click
 
 from hardsave import wording
 from hardsave.cli.arguments import JOB
-from hardsave.cli.command import command
+from hardsave.cli.command import ALSO_REMOTE, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.render import job_lines
 from hardsave.cli.session import Session
@@ -20,8 +20,10 @@ from hardsave.vault.jobs import state as states
 
 if TYPE_CHECKING:
     from hardsave import Job
+    from hardsave.client import RemoteMessage, RemoteVault
 
 LOOK_SECONDS = 0.2
+LOOK_THERE_SECONDS = 1.0  # at a server
 SWEEP_SECONDS = 2.0
 """A worker that dies writes nothing: so often the job is looked at in any case."""
 
@@ -32,6 +34,7 @@ SWEEP_SECONDS = 2.0
         hardsave jobs watch fix-1
         hardsave jobs watch fix-1 --json
     """,
+    takes=ALSO_REMOTE,
 )
 @click.argument("job", type=JOB)
 def watch(session: Session, job: str) -> Exit | None:
@@ -55,13 +58,13 @@ def watch(session: Session, job: str) -> Exit | None:
 
 def _changes(session: Session, id: str) -> "Iterator[tuple[Job, str | None]]":
     """The job and what was said last in it, now and after each change, until it is over."""
-    job = session.vault.jobs.get(id)
+    job = session.jobs.get(id)
     said = _last_message(session, job)
     yield job, said
     for _ in _looks(session, job):
         before = job, said
         try:
-            job = session.vault.jobs.get(job.lineage)
+            job = session.jobs.get(job.lineage)
         except NotFound:
             return  # deleted meanwhile
         said = _last_message(session, job)
@@ -82,14 +85,15 @@ def _looks(session: Session, job: "Job") -> Iterator[None]:
     """When to look again: something happened to the job, or it may have lost its worker."""
     if _is_over(job):
         return
-    following = session.vault.follow()
+    remote = session.remote
+    following = session.vault.follow() if remote is None else remote.follow()
     due = 0.0  # something may have happened before it followed
     while True:
         happened = following.read()
         if time.monotonic() >= due or any(_is_about(event, job) for event in happened):
             due = time.monotonic() + SWEEP_SECONDS
             yield
-        time.sleep(LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS if remote is None else LOOK_THERE_SECONDS)
 
 
 def _is_about(event: Any, job: "Job") -> bool:
@@ -104,13 +108,23 @@ def _shown(job: "Job", said: str | None) -> tuple[Any, ...]:
 
 def _last_message(session: Session, job: "Job") -> str | None:
     """What was said last: a text, or the tools that were called."""
-    head = session.vault.timeline(job.lineage).head
-    found = None if head is None else messages.of(head.state)
-    if found is None or not len(found[1]):
+    read = _newest_there(session.remote, job) if session.remote else _newest(session, job)
+    if read is None:
         return None
-    read = messages.read(found[1][-1])
     called = ", ".join(call.tool for call in read.calls)
     return read.text or (f"calls {called}" if called else None) or "\n".join(read.results) or None
+
+
+def _newest(session: Session, job: "Job") -> messages.Message | None:
+    head = session.vault.timeline(job.lineage).head
+    found = None if head is None else messages.of(head.state)
+    return messages.read(found[1][-1]) if found is not None and len(found[1]) else None
+
+
+def _newest_there(remote: "RemoteVault", job: "Job") -> "RemoteMessage | None":
+    head = remote.timeline(job.lineage).head
+    found = () if head is None else head.messages(-1, 1)
+    return found[0] if found else None
 
 
 def _say_what_it_waits_for(session: Session, job: "Job") -> None:
@@ -120,7 +134,7 @@ def _say_what_it_waits_for(session: Session, job: "Job") -> None:
         session.out.hint("answer it with", "jobs", "approve", job.id)
     elif job.is_unserved:
         session.out.say(f"{name}: {wording.in_our_words(job.why_not or '')}")
-        session.out.hint("start one with", "worker", "--agents", "agents.py:AGENTS")
+        session.hint_here("start one with", "worker", "--agents", "agents.py:AGENTS")
     elif job.state == "queued" and job.spec.agent == specs.OWN_PROGRAM:
         session.out.say(f"{name}: {wording.in_our_words(job.why_not or '')}")
     elif not _is_over(job) and job.is_over:

@@ -7,7 +7,7 @@ import click
 from hardsave import Checkpoint, wording
 from hardsave.cli import current_timeline, missed_saves
 from hardsave.cli.arguments import one_of
-from hardsave.cli.command import ON_A_TIMELINE, command
+from hardsave.cli.command import EVERY_COMMON, command
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.cli.known_timelines import NEWEST
 from hardsave.cli.log_query import LIMIT, Asked, Shape, Told, Wanted, newest_rows, told
@@ -20,7 +20,10 @@ from hardsave.vault import json_data
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from hardsave.client import RemoteCheckpoint, RemoteEvent
     from hardsave.vault.follow import Event
+
+    Happened = Event[Checkpoint] | RemoteEvent[RemoteCheckpoint]
 
 
 @command(
@@ -32,8 +35,9 @@ if TYPE_CHECKING:
         hardsave log --timeline fix-parser
         hardsave log --status failed --since 2h
         hardsave log --follow --json
+        hardsave log --follow --server http://localhost:8765
     """,
-    takes=ON_A_TIMELINE,
+    takes=EVERY_COMMON,
 )
 @click.option("--prompts", is_flag=True, help="One row for each prompt.")
 @click.option("--steps", is_flag=True, help="One row for each step, with branches.")
@@ -77,6 +81,8 @@ def log(
         _refuse_beside_follow(n=limit, since=since, until=until, **flags, **filters)
         _follow(session, None if everything else session.timeline_given)
         return
+    if session.settings.server is not None:
+        raise Misuse("a server is followed: add --follow, or leave --server out")
     first, last = (times.moment(t, session.now) if t else None for t in (since, until))
     wanted = Wanted(limit or LIMIT, since=first, until=last, **filters)
     asked = Asked(
@@ -231,7 +237,8 @@ def _drawn(session: Session, found: Told) -> "list[Text]":
 
 
 def _follow(session: Session, timeline: str | None) -> None:
-    following = session.vault.follow()
+    remote = session.remote
+    following = session.vault.follow() if remote is None else remote.follow(timeline=timeline)
     if session.out.is_terminal:
         session.out.say("what is saved and done from now on; Ctrl-C ends it")
     for event in following:
@@ -239,20 +246,21 @@ def _follow(session: Session, timeline: str | None) -> None:
             session.out.event(lambda e=event: _event_data(e), lambda e=event: _event_line(e))  # type: ignore[misc]  # bound now, not later
 
 
-def _event_data(event: "Event[Checkpoint]") -> dict[str, Any]:
+def _event_data(event: "Happened") -> dict[str, Any]:
     one = event.checkpoint
+    told = event.as_dict()
     return {
-        "number": event.number,
+        **{name: told[name] for name in ("number", "id") if name in told},
         "kind": event.kind,
         "timeline": event.timeline,
         "created_at": event.created_at.isoformat(),
-        "checkpoint": None if one is None else json_data.checkpoint(one),
+        "checkpoint": None if one is None else json_data.checkpoint(cast(Checkpoint, one)),
         "data": json_data.logged(event.data),
         "task": event.task,
     }
 
 
-def _event_line(event: "Event[Checkpoint]") -> "Text":
+def _event_line(event: "Happened") -> "Text":
     from hardsave.cli.render import draw, refs
 
     one = event.checkpoint

@@ -241,8 +241,10 @@ def _conversation(session: Session, done: Rewind, options: RewindOptions) -> "Re
     is_elsewhere = options.into is not None and options.into != where
     if not _is_of_conversation(options) or is_elsewhere:
         return None
-    return going_on.conversation_of(
-        session, done.target, done.timeline, workspace=where, left=done.before
+    from hardsave.agents.going_on import conversation_of
+
+    return conversation_of(
+        session.vault, os.environ, done.target, done.timeline, workspace=where, left=done.before
     )
 
 

@@ -47,6 +47,17 @@ def _option(*names: str, **about: Any) -> Callable[[F], F]:
     )
 
 
+HOST = _option("--host", show_default=SERVER_HOST, help="The address to listen on.")
+PORT = _option(
+    "--port", type=click.IntRange(0, 65_535), show_default=str(SERVER_PORT), help="0: a free one."
+)
+PUBLIC_URL = _option(
+    "--public-url",
+    metavar="URL",
+    help="How browsers reach it, through a proxy: its scheme, name and prefix.",
+)
+
+
 @command(
     "serve",
     examples="""
@@ -57,15 +68,9 @@ def _option(*names: str, **about: Any) -> Callable[[F], F]:
         hardsave serve --public-url https://tools.example.com/hardsave
     """,
 )
-@_option("--host", show_default=SERVER_HOST, help="The address to listen on.")
-@_option(
-    "--port", type=click.IntRange(0, 65_535), show_default=str(SERVER_PORT), help="0: a free one."
-)
-@_option(
-    "--public-url",
-    metavar="URL",
-    help="How browsers reach it, through a proxy: its scheme, name and prefix.",
-)
+@HOST
+@PORT
+@PUBLIC_URL
 @_option("--all-projects/--no-all-projects", help="Serve all of yours, not this one alone.")
 @_option(
     "--open-loopback/--no-open-loopback",
@@ -89,12 +94,18 @@ def _option(*names: str, **about: Any) -> Callable[[F], F]:
     help="POST /webhook may name it.",
 )
 def serve(session: Session, **given: Any) -> None:
-    """Serve this project's jobs over HTTP, for programs and for a browser; or those of all
-    projects.
+    """Serve this project, or all of yours, to programs and to a browser.
 
     On this machine alone, unless --host names another address: that needs tokens, which
     'hardsave token add' makes. Ctrl-C stops it.
     """
+    settings = settings_of(session, given)
+    what = "all projects of this user" if settings.all_projects else shown(session.url)
+    start(session, settings, lambda ready: _tell(session, what, ready))
+
+
+def start(session: Session, settings: Settings, tell: "Callable[[Ready], None]") -> None:
+    """Serve until it is stopped; `tell` is called once it has answered a request."""
     try:
         from hardsave.server import running
     except ImportError as error:
@@ -103,7 +114,6 @@ def serve(session: Session, **given: Any) -> None:
             "pip install 'hardsave[server]'"
         ) from error
 
-    settings = _settings(session, given)
     catalogue = _catalogue(session, settings)
     public = Public() if settings.public_url is None else public_of(settings.public_url)
     allowed = Allowed(settings.agents, tuple(map(_directory, settings.workspaces)))
@@ -113,12 +123,11 @@ def serve(session: Session, **given: Any) -> None:
     if not settings.all_projects:
         session.may_create_store = not (session.settings.store or os.environ.get(STORE_VARIABLE))
         _ = session.vault  # which is there from now on
-    what = "all projects of this user" if settings.all_projects else shown(session.url)
     _log_to_stderr()
-    running.serve(serving, tokens, catalogue, lambda ready: _tell(session, what, ready))
+    running.serve(serving, tokens, catalogue, tell)
 
 
-def _settings(session: Session, given: Mapping[str, Any]) -> Settings:
+def settings_of(session: Session, given: Mapping[str, Any]) -> Settings:
     """A store that was typed is the one to serve, even if all projects usually are."""
     found = settled(given, config.serving(os.environ))
     if session.settings.store is None:

@@ -50,7 +50,7 @@ def add(
     expires: str | None,
     all_projects: bool,
 ) -> None:
-    """Make a token for the server of this store, or of all projects; it is shown once."""
+    """Make a token for the server of this store, or of all; it is shown once."""
     if all_projects and session.settings.store:
         raise Misuse("--all-projects is for every store, and --store names one; leave one out")
     names.check_user(user)

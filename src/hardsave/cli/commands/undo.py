@@ -1,5 +1,6 @@
 """`hardsave undo` and `redo`, and the list of operations."""
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -171,8 +172,12 @@ def _conversation(
     head = session.vault.timeline(done.timeline).head
     if head is None:
         return None
+    from hardsave.agents.going_on import conversation_of
+
     where = going_on.workspace_of(session, head)
-    return going_on.conversation_of(session, head, done.timeline, workspace=where, left=left)
+    return conversation_of(
+        session.vault, os.environ, head, done.timeline, workspace=where, left=left
+    )
 
 
 def _answer(session: Session, done: Operation, said: str, back: "Resumption | None") -> None:

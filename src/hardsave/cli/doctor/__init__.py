@@ -1,1 +1,1 @@
-"""What `hardsave doctor` looks at, and what it makes of that."""
+"""What `hardsave doctor` tries out."""

@@ -1,11 +1,11 @@
 """Calls that a person has to allow first: what is asked, and what follows from the answer."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_ai.messages import ToolCallPart
-from pydantic_ai.tools import DeferredToolResults, ToolDenied
+from pydantic_ai.tools import DeferredToolResults, ToolApproved, ToolDenied
 
 from hardsave.errors import HardsaveError
 from hardsave.record import Record
@@ -34,7 +34,7 @@ class ApprovalNeeded(HardsaveError):
         named = ", ".join(str(call) for call in calls)
         super().__init__(
             f"approval is needed: {named}; run again with approvals={{call.id: True}}, or False, "
-            "or the reason why not"
+            "the reason why not, or other arguments to make it with"
         )
         self.calls = tuple(calls)
         self.turn = turn
@@ -47,12 +47,13 @@ def pending(call: ToolCallPart) -> PendingCall:
 
 def results(verdicts: dict[str, Verdict]) -> DeferredToolResults:
     """As Pydantic AI is told."""
-    return DeferredToolResults(
-        approvals={
-            id: True if verdict is True else ToolDenied(reason(verdict))
-            for id, verdict in verdicts.items()
-        }
-    )
+    return DeferredToolResults(approvals={id: _result(verdict) for id, verdict in verdicts.items()})
+
+
+def _result(verdict: Verdict) -> bool | ToolApproved | ToolDenied:
+    if isinstance(verdict, Mapping):
+        return ToolApproved(override_args=dict(verdict))
+    return True if verdict is True else ToolDenied(reason(verdict))
 
 
 def reason(verdict: Verdict) -> str:

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelResponse, ToolReturn
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
@@ -87,11 +87,18 @@ class Keeping(AbstractCapability[Any]):
                 continue
             verdicts[id] = verdict
             if noted is None:
-                state: journal.State = "approved" if verdict is True else "denied"
-                await self.record.ended(id, call.tool_name, state, _said(verdict))
+                await self._decided(id, call.tool_name, verdict)
         if waiting:
             raise approvals.ApprovalNeeded(waiting, self.record.conversation.turn)
         return approvals.results(verdicts)
+
+    async def _decided(self, id: str, tool: str, verdict: Verdict) -> None:
+        """What a person has said is on record before anything follows from it."""
+        if journal.is_yes(verdict):
+            args = dict(verdict) if isinstance(verdict, Mapping) else None
+            await self.record.approved(id, tool, args)
+        else:
+            await self.record.ended(id, tool, "denied", approvals.reason(verdict))
 
 
 @dataclass
@@ -147,6 +154,7 @@ class Journalled(WrapperToolset[Any]):
         record = self.keeping.record
         try:
             value = read_out(await super().call_tool(name, tool_args, ctx, tool))
+            value = _with_word_of_change(value, record.noted(key))
         except (CallDeferred, ApprovalRequired):
             record.forget(key)
             self.keeping.put_off(str(ctx.tool_call_id))
@@ -165,8 +173,15 @@ class Journalled(WrapperToolset[Any]):
         return told
 
 
-def _said(verdict: Verdict) -> str | None:
-    return None if verdict is True else approvals.reason(verdict)
+def _with_word_of_change(value: Any, noted: Noted | None) -> Any:
+    """What a tool has returned; a model whose arguments a person has changed is told so beside
+    it."""
+    if noted is None or noted.args is None:
+        return value
+    result = value if isinstance(value, ToolReturn) else ToolReturn(value)
+    said = result.content or []
+    content = [said] if isinstance(said, str) else list(said)
+    return replace(result, content=[journal.changed(noted.args), *content])
 
 
 def _as_kept(value: Any, tool: str) -> tuple[Any, dict[str, Any]]:

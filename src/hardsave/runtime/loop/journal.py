@@ -18,8 +18,9 @@ model to correct its call, or told it that this cannot be done; it broke."""
 
 Decision = Literal["run", "replay", "tell", "skip", "refuse"]
 
-Verdict = bool | str
-"""What a person says about a call: yes, no, or no with a reason that the model is told."""
+Verdict = bool | str | Mapping[str, Any]
+"""What a person says about a call: yes, no, no with a reason that the model is told, or yes with
+these arguments in the place of the model's."""
 
 METADATA_KEY = "hardsave_unknown"
 DEFAULT_POLICY: UnknownPolicy = "ask"
@@ -36,10 +37,19 @@ class Noted(NamedTuple):
     """When it began or ended, in words."""
     value: Any = None
     """The result, or what was said instead of one; plain data."""
+    args: Mapping[str, Any] | None = None
+    """What a person has put in the place of the model's arguments."""
 
 
 def to_plain(calls: Mapping[str, Noted]) -> dict[str, Any]:
-    return {id: noted._asdict() for id, noted in calls.items()}
+    return {id: _plain(noted) for id, noted in calls.items()}
+
+
+def _plain(noted: Noted) -> dict[str, Any]:
+    found = noted._asdict()
+    if noted.args is None:
+        del found["args"]
+    return found
 
 
 def from_plain(stored: Any) -> dict[str, Noted]:
@@ -98,7 +108,21 @@ def verdict(noted: Noted | None, given: Verdict | None) -> Verdict | None:
     """
     if noted is None:
         return given
-    return str(noted.value) if noted.state == "denied" else True
+    if noted.state == "denied":
+        return str(noted.value)
+    return True if noted.args is None else noted.args
+
+
+def is_yes(verdict: Verdict) -> bool:
+    return verdict is True or isinstance(verdict, Mapping)
+
+
+def changed(args: Mapping[str, Any]) -> str:
+    """What a model is told about a call that was made with other arguments than its own."""
+    return (
+        "The person who approved this call changed its arguments first. It was made with: "
+        f"{json.dumps(args, ensure_ascii=False, default=str)}"
+    )
 
 
 def told(noted: Noted) -> str:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -111,15 +111,24 @@ class Record:
         self._change(prompt=None, calls={}, turn=turn, **about)
         await self._keep(f"response {turn}")
 
+    async def approved(self, id: str, tool: str, args: Mapping[str, Any] | None) -> None:
+        """A person allows a call, perhaps with other arguments: those hold for every try."""
+        self._note_call(id, Noted(tool, "approved", self._moment(), args=args))
+        await self._keep(f"{tool} approved")
+
     async def began(self, id: str, tool: str) -> None:
         """A tool is about to be called."""
-        self._note_call(id, Noted(tool, "began", self._moment()))
+        self._note_call(id, Noted(tool, "began", self._moment(), args=self._args(id)))
         await self._keep(f"before {tool}")
 
     async def ended(self, id: str, tool: str, state: State, value: Any) -> None:
         """A tool has returned, or ended otherwise."""
-        self._note_call(id, Noted(tool, state, self._moment(), value))
+        self._note_call(id, Noted(tool, state, self._moment(), value, self._args(id)))
         await self._keep(f"{tool} {state}")
+
+    def _args(self, id: str) -> Mapping[str, Any] | None:
+        noted = self.noted(id)
+        return None if noted is None else noted.args
 
     def forget(self, id: str) -> None:
         """A call that was put off, to be made another time."""

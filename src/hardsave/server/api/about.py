@@ -7,14 +7,13 @@ from hardsave.errors import Misuse
 from hardsave.page import cursor_of, place_of
 from hardsave.server.api.shapes import FLAG, TEXT, WHOLE, named, or_null, page_of, shape
 from hardsave.server.fields import PAGED
-from hardsave.server.projects import Project, stamp, updated_at
+from hardsave.server.projects import Project, stamp, unnamed, updated_at
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.stores.host.identity import host_id
 
 
 def show(call: Call) -> Answer:
-    caller, default = call.caller, call.catalogue.default
-    is_seen = default is not None and caller.sees(default.id)
+    caller, default = call.caller, unnamed(call.catalogue, call.caller)
     return Answer(
         body={
             "version": hardsave.__version__,
@@ -24,7 +23,7 @@ def show(call: Call) -> Answer:
             "caller": caller.name,
             "scope": caller.scope,
             "form_token": caller.form_token or None,
-            "project": default.id if default is not None and is_seen else None,
+            "project": None if default is None else default.id,
             "all_projects": call.catalogue.is_all,
         }
     )

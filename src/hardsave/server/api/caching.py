@@ -1,6 +1,7 @@
 """ETags for what never changes: the state and the files of a checkpoint. Only a purge changes them,
 so its number is a part of the tag. Pure, but for reading that number."""
 
+import hardsave
 from hardsave.objects.hashing import digest
 from hardsave.server.route import Answer, Call
 from hardsave.vault.vault import last_purge
@@ -11,7 +12,8 @@ KEPT = "private, no-cache"  # kept by the caller, who asks each time whether it 
 def tag_of(call: Call, *ids: str) -> str:
     """The ETag of an answer that depends on these checkpoints and on what was asked, and on nothing
     else."""
-    said = (last_purge(call.vault), call.vault.user, ids, sorted(call.query.items()))
+    by = hardsave.__version__  # another one may tell the same otherwise
+    said = (by, last_purge(call.vault), call.vault.user, ids, sorted(call.query.items()))
     return f'"{digest(repr(said).encode("utf-8", "surrogatepass")).hex()[:32]}"'
 
 

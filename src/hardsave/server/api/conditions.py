@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hardsave import ANY_HEAD
+from hardsave import ANY_HEAD, checkpoint_id
 from hardsave.errors import Conflict, Misuse
 from hardsave.server.errors import Refused
 from hardsave.server.route import Answer, Call
@@ -26,6 +26,23 @@ def key_of(call: Call) -> str | None:
             "request; a random UUID is one"
         )
     return key
+
+
+def key_of_act(call: Call) -> str | None:
+    """The key of any act but a save, which the library knows by its key. A save is known by the id
+    of its checkpoint: `OtherRequest` if the key was that of one."""
+    key = key_of(call)
+    if key is not None and call.vault.knows(saved_as(key)):
+        raise OtherRequest(
+            f"this key is that of another request, the save of {saved_as(key)}; give each request "
+            "its own"
+        )
+    return key
+
+
+def saved_as(key: str) -> str:
+    """The id of the checkpoint that is saved under a key."""
+    return checkpoint_id("request", key)
 
 
 def expected(call: Call) -> str | None:

@@ -22,7 +22,7 @@ from hardsave.server.api.shapes import (
     shape,
 )
 from hardsave.server.errors import Refused
-from hardsave.server.fields import CURSOR, LIMIT, PAGED, Field, flag, number, text
+from hardsave.server.fields import CURSOR, LIMIT, PAGED, Field, flag, number, path
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.values import messages
 from hardsave.values.spelling import from_json, to_json
@@ -42,10 +42,7 @@ def show_messages(call: Call) -> Answer:
     key, items = (None, ()) if found is None else found
     first = _first(call, f"messages {one.id}", len(items))
     end = min(first + call.asked["limit"], len(items))
-    shown = [
-        _message(at, item, full=call.asked["full"])
-        for at, item in enumerate(items[first:end], first)
-    ]
+    shown = [_message(call, at, item) for at, item in enumerate(items[first:end], first)]
     following = cursor_of(f"messages {one.id}", end) if end < len(items) else None
     body = {"items": shown, "next": following, "total": len(items), "key": key}
     return kept(Answer(body=body), tag)
@@ -62,8 +59,9 @@ def _first(call: Call, listing: str, total: int) -> int:
     return min(int(place), total)
 
 
-def _message(at: int, item: Any, *, full: bool) -> dict[str, Any]:
-    told = data.message(at, messages.read(item), full=full)
+def _message(call: Call, at: int, item: Any) -> dict[str, Any]:
+    full = call.asked["full"]
+    told = data.message(at, messages.read(item), most=None if full else call.asked["most"])
     return {**told, "value": to_json(plain(item))} if full else told
 
 
@@ -152,13 +150,16 @@ def _range(header: str, size: int) -> tuple[int, int]:
 
 
 _START = number("start", "The first; below 0: counted from the end.", -_FAR, _FAR, default=0)
+_MOST = number(
+    "most", "How many characters of each text, unless full.", 1, 1_000_000, default=data.CUT
+)
 _STATE_PATH = Field(
     "path",
     {"type": "array", "maxItems": 1_000},
     'A JSON list of keys and indexes, such as ["messages",-1]; none is the whole state.',
 )
 _STATE_LIMIT = number("limit", "How many items of a list at most.", 1, _FAR)
-_FILE_PATH = text("path", "A path inside of the workspace.")
+_FILE_PATH = path("path", "A path inside of the workspace.")
 _MESSAGE = also(MESSAGE, value=ANY)
 _MESSAGE = {**_MESSAGE, "required": MESSAGE["required"]}
 
@@ -171,7 +172,13 @@ ROUTES = (
         spec=Spec(
             "Messages of a checkpoint's conversation, by their numbers from 0",
             page_of(_MESSAGE, total=WHOLE, key=or_null(TEXT)),
-            (*refs.AT, _START, *PAGED, flag("full", "Whole texts, and the messages as saved.")),
+            (
+                *refs.AT,
+                _START,
+                *PAGED,
+                _MOST,
+                flag("full", "Whole texts, and the messages as saved."),
+            ),
             headers=("If-None-Match",),
         ),
     ),

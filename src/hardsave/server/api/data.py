@@ -9,9 +9,23 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
-from hardsave import Checkpoint, Event, GraphNode, Hit, Job, Operation, Rewind, Session, Task
+from hardsave import (
+    Checkpoint,
+    Event,
+    FileVersion,
+    GraphNode,
+    Hit,
+    Job,
+    Operation,
+    Rewind,
+    Session,
+    Task,
+)
 from hardsave.page import Page
+from hardsave.tasks.step_list import TakenStep
+from hardsave.tasks.steps import UNKNOWN_ANSWERS, is_unknown_question
 from hardsave.timeline.step_summary import StepSummary
+from hardsave.values import text
 from hardsave.values.messages import Message
 from hardsave.values.spelling import to_json
 from hardsave.vault import json_data
@@ -29,19 +43,7 @@ def checkpoint(one: Checkpoint) -> dict[str, Any]:
     files = one.files
     summary = one.summary
     return {
-        "id": one.id,
-        "ref": f"{one.timeline}:{one.seq}",
-        "timeline": one.timeline,
-        "seq": one.seq,
-        "parent": one.parent,
-        "created_at": one.created_at.isoformat(),
-        "name": one.name,
-        "kind": one.kind,
-        "status": one.status,
-        "description": one.description,
-        "metadata": to_json(one.metadata),
-        "task": one.task,
-        "attempt": one.attempt,
+        **json_data.row(one),
         "workspace": None if files is None else files.workspace,
         "host": None if files is None else files.host,
         "summary": None if summary is None else _summary(summary),
@@ -100,25 +102,29 @@ def node(one: GraphNode[Checkpoint]) -> dict[str, Any]:
 
 
 CUT = 4_000
-"""Characters of each text of a message that a list shows."""
+"""Characters of each text of a message that a list shows, if it is not asked for more."""
 
 
-def message(number: int, one: Message, *, full: bool) -> dict[str, Any]:
-    """A message of any agent, and its number in the conversation, from 0."""
+def message(number: int, one: Message, *, most: int | None) -> dict[str, Any]:
+    """A message of any agent, and its number in the conversation, from 0; `most` is where its texts
+    are cut, None: nowhere."""
     texts = [one.text, *one.results, *(call.arguments for call in one.calls)]
-    cut: Callable[[str], str] = (lambda text: text) if full else (lambda text: text[:CUT])
     return {
         "number": number,
         "role": one.role,
-        "text": cut(one.text),
-        "calls": [{"tool": each.tool, "arguments": cut(each.arguments)} for each in one.calls],
-        "results": [cut(each) for each in one.results],
-        "is_cut": not full and any(len(text) > CUT for text in texts),
+        "text": one.text[:most],
+        "calls": [{"tool": each.tool, "arguments": each.arguments[:most]} for each in one.calls],
+        "results": [each[:most] for each in one.results],
+        "is_cut": most is not None and any(len(text) > most for text in texts),
     }
 
 
 def file(one: File) -> dict[str, Any]:
     return {**one.as_dict(), "name": one.path.rpartition("/")[2]}
+
+
+def version(one: FileVersion[Checkpoint]) -> dict[str, Any]:
+    return {"checkpoint": checkpoint(one.checkpoint), "change": one.change, "size": one.size}
 
 
 def operation(one: Operation) -> dict[str, Any]:
@@ -154,7 +160,21 @@ def approval(task: Task, one: Job | None) -> dict[str, Any]:
         "id": task.id,
         "timeline": None if one is None else one.lineage,
         "question": task.question or "",
+        "choices": list(UNKNOWN_ANSWERS) if is_unknown_question(task.question or "") else None,
         "task": json_data.task(task),
+    }
+
+
+def step(one: TakenStep) -> dict[str, Any]:
+    """A step of a task's journal; what it gave is shown as a text."""
+    said = "" if one.value is None else text.shown(one.value)
+    return {
+        "path": one.path,
+        "state": one.state,
+        "started_at": None if one.started_at is None else one.started_at.isoformat(),
+        "ended_at": None if one.ended_at is None else one.ended_at.isoformat(),
+        "value": said[:CUT],
+        "is_cut": len(said) > CUT,
     }
 
 

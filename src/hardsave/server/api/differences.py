@@ -5,10 +5,21 @@ from typing import Any
 
 from hardsave import Checkpoint
 from hardsave.errors import Misuse, NotFound
-from hardsave.server.api import refs
+from hardsave.server.api import data, refs
 from hardsave.server.api.caching import kept, tag_of, unchanged
-from hardsave.server.api.shapes import FLAG, ID, PATH, TEXT, WHOLE, listed, or_null, shape
-from hardsave.server.fields import number, text
+from hardsave.server.api.shapes import (
+    FLAG,
+    ID,
+    PATH,
+    TEXT,
+    WHOLE,
+    listed,
+    named,
+    or_null,
+    page_of,
+    shape,
+)
+from hardsave.server.fields import PAGED, number, path, text
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.diff import FileDiff
 from hardsave.vault import file_sides, json_data
@@ -40,12 +51,7 @@ def show_file(call: Call) -> Answer:
     path = call.asked["path"]
     then = file_sides.checkpoint_side(old.files)
     if new is None:
-        # A caller may read of the disk what a capture would hold: no ignored or secret file.
-        if path not in {each for paths in _on_disk(call, old).as_dict().values() for each in paths}:
-            raise NotFound(f"{path!r} does not differ from {old.timeline}:{old.seq}")
-        assert old.files is not None
-        now = file_sides.disk_side(Path(old.files.workspace))
-        return Answer(body=_lines(path, file_sides.patch(path, then, now)))
+        return Answer(body=_lines(path, file_sides.patch(path, then, _disk_side(call, old, path))))
     tag = tag_of(call, old.id, new.id)
     if same := unchanged(call, tag):
         return same
@@ -53,6 +59,13 @@ def show_file(call: Call) -> Answer:
     if then(path) is None and now(path) is None:
         raise NotFound(f"neither checkpoint has {path!r}; GET /api/v1/diff lists what differs")
     return kept(Answer(body=_lines(path, file_sides.patch(path, then, now))), tag)
+
+
+def file_history(call: Call) -> Answer:
+    one = refs.with_files(refs.checkpoint(call))
+    asked = call.asked
+    found = call.vault.file_history(one, asked["path"], limit=asked["limit"], after=asked["cursor"])
+    return Answer(body=data.page(found, data.version))
 
 
 def _ends(call: Call) -> tuple[Checkpoint, Checkpoint | None]:
@@ -67,6 +80,18 @@ def _on_disk(call: Call, old: Checkpoint) -> FileDiff:
     refs.check_host(refs.with_files(old), "diff", old.id, NOW)
     assert old.files is not None
     return call.vault.workspace(old.files.workspace).status(old).files
+
+
+def _disk_side(call: Call, old: Checkpoint, path: str) -> file_sides.Side:
+    """A caller may read of the disk what a capture would hold: no ignored or secret file. One that
+    was saved and is ignored by now is gone for a capture, whether it lies there or not."""
+    differing = _on_disk(call, old)
+    if path in differing.removed:
+        return lambda _: None
+    if path not in differing.added and path not in differing.changed:
+        raise NotFound(f"{path!r} does not differ from {old.timeline}:{old.seq}")
+    assert old.files is not None
+    return file_sides.disk_side(Path(old.files.workspace))
 
 
 def _body(call: Call, old: Checkpoint, new: Checkpoint | None, files: FileDiff) -> dict[str, Any]:
@@ -132,8 +157,20 @@ ROUTES = (
         spec=Spec(
             "One file's change, as lines",
             shape(path=PATH, unified=TEXT, is_cut=FLAG),
-            (*_ENDS, text("path", "A path inside of the workspace.", needed=True)),
+            (*_ENDS, path("path", "A path inside of the workspace.", needed=True)),
             headers=("If-None-Match",),
+        ),
+    ),
+    Route(
+        "GET",
+        "/api/v1/file/history",
+        file_history,
+        "read",
+        lane="slow",
+        spec=Spec(
+            "Which checkpoints have added, changed or removed a file, newest first",
+            page_of(named("FileVersion")),
+            (*refs.AT, path("path", "A path inside of the workspace.", needed=True), *PAGED),
         ),
     ),
 )

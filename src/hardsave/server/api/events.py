@@ -2,7 +2,7 @@
 
 from hardsave.server.api import data, refs
 from hardsave.server.api.shapes import TEXT, listed, named, shape
-from hardsave.server.fields import LIMIT, text
+from hardsave.server.fields import LIMIT, Field, text
 from hardsave.server.live import happened, sse
 from hardsave.server.live.asked import Asked
 from hardsave.server.live.backlog import Wanted
@@ -43,7 +43,11 @@ def page(call: Call) -> Answer:
     return Answer(body={"items": [data.event(each) for each in found], "next": following})
 
 
-_CURSOR = text("cursor", "The id of the last message, or `next`; without it, from now on.")
+_CURSOR = Field(
+    "cursor",
+    {"type": "string", "maxLength": 4_096},
+    "The id of the last message, or `next`; empty, or without it: from now on.",
+)
 _KINDS = text("kinds", "Only events of these kinds, separated by commas.")
 
 ROUTES = (
@@ -52,6 +56,7 @@ ROUTES = (
         "/api/v1/events",
         stream,
         "read",
+        lane="live",
         spec=Spec(
             "What happens, as it happens: server-sent events, with ids to go on from",
             TEXT,

@@ -47,7 +47,7 @@ ROUTES = (
         "/api/v1/search",
         search,
         "read",
-        lane="slow",
+        lane="search",
         spec=Spec(
             "Texts of states, names and paths that have all words of a text",
             page_of(named("Hit"), is_complete=FLAG, unsearched=WHOLE, reaches=or_null(MOMENT)),

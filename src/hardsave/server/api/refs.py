@@ -1,16 +1,17 @@
 """How a request names a checkpoint, and which directories of this machine it may be about."""
 
-import os
 import shlex
 from collections.abc import Collection
 
 from hardsave import Checkpoint, Vault
+from hardsave.defaults import MAX_NAME
 from hardsave.errors import Misuse, NotFound
+from hardsave.server import directories
 from hardsave.server.errors import Refused
 from hardsave.server.fields import Field, text
 from hardsave.server.route import Allowed, Call
 
-TIMELINE = text("timeline", "The name of a timeline.")
+TIMELINE = text("timeline", "The name of a timeline.", most=MAX_NAME)
 NEEDED_TIMELINE = TIMELINE._replace(needed=True)
 REF = text("ref", "A checkpoint: chk_…, TIMELINE:N; with a timeline also @, @~2, :7 or a name.")
 NEEDED_REF = REF._replace(needed=True)
@@ -46,21 +47,25 @@ def with_files(one: Checkpoint) -> Checkpoint:
 def check_host(one: Checkpoint, *command: str) -> None:
     """Refuse to touch files of another machine, with what to type there."""
     files = one.files
-    if files is None or files.host is None:
-        return
-    where = f"host {files.host}" if files.host else "a host that is not known"
-    raise Refused(
+    if files is not None and files.host is not None:
+        raise elsewhere(files.host, files.workspace, *command)
+
+
+def elsewhere(host: str, workspace: str, *command: str) -> Refused:
+    """What is answered where files of another machine would be touched."""
+    where = f"host {host}" if host else "a host that is not known"
+    return Refused(
         409,
         "other_host",
-        f"the files of {one.timeline}:{one.seq} are in {files.workspace} of {where}, which this "
-        f"server cannot reach; type there: {shlex.join(('hardsave', *command))}",
+        f"the files are in {workspace} of {where}, which this server cannot reach; type there: "
+        f"{shlex.join(('hardsave', *command))}",
     )
 
 
 def directory(vault: Vault, given: str, allowed: Allowed) -> str:
     """A directory of this machine that a caller may have captured: one that was saved before, or
     that the server was told to allow. Its real path."""
-    real = _real(given)
+    real = directories.real(given)
     known: Collection[str] = [str(each) for each in allowed.workspaces]
     if real is not None and (real in known or vault.moments(real, limit=1)):
         return real
@@ -70,12 +75,3 @@ def directory(vault: Vault, given: str, allowed: Allowed) -> str:
         f"{given} is not a directory that this server may read: it saves those that were saved "
         "before, and those of 'hardsave serve --allow-workspace DIR'",
     )
-
-
-def _real(path: str) -> str | None:
-    """Where a path leads, through `..` and links; None for one that depends on the directory of the
-    server, or that no file can have."""
-    try:
-        return os.path.realpath(path) if os.path.isabs(path) else None
-    except (OSError, ValueError):
-        return None

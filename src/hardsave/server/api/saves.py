@@ -6,25 +6,39 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hardsave import Checkpoint, Operation, Timeline, checkpoint_id
-from hardsave.defaults import MAX_SAVE_BYTES
+from hardsave import Checkpoint, Operation, Timeline
+from hardsave.defaults import MAX_DESCRIPTION, MAX_NAME, MAX_SAVE_BYTES
 from hardsave.errors import Conflict, Misuse
-from hardsave.server.api import data, refs
+from hardsave.server.api import data, going_on, refs
 from hardsave.server.api.conditions import (
     REPLAYED,
     check_given,
     expected,
     expected_head,
     key_of,
+    key_of_act,
     noting_repeats,
     precondition,
+    saved_as,
 )
-from hardsave.server.api.shapes import CHANGES, OPERATION, PATH, WHOLE, also, named, or_null, shape
-from hardsave.server.fields import Field, choice, flag, mapping, text, texts, value
+from hardsave.server.api.shapes import (
+    CHANGES,
+    OPERATION,
+    PATH,
+    REWIND,
+    WHOLE,
+    also,
+    named,
+    or_null,
+    shape,
+)
+from hardsave.server.fields import Field, choice, flag, mapping, paths, text, value
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
 from hardsave.values.spelling import from_json, to_json
-from hardsave.vault import json_data
+from hardsave.vault import json_data, projects
+from hardsave.vault.places import OtherHost
+from hardsave.vault.vault import check_key_unused
 
 _ABOUT = ("name", "kind", "description", "title")
 _SAYS_NOTHING: Mapping[str, Any] = {
@@ -48,7 +62,8 @@ def save(call: Call) -> Answer:
     options = _options(call)
     key = key_of(call)
     if key is not None:
-        options["id"] = checkpoint_id("request", key)
+        check_key_unused(call.vault, key)
+        options["id"] = saved_as(key)
     is_known = key is not None and call.vault.knows(options["id"])
     with precondition(call):
         if not given:
@@ -117,7 +132,8 @@ def rewind(call: Call) -> Answer:
     )
     with noting_repeats() as noted, precondition(call):
         done = _rewound(call, dry_run=False)
-    return noted.answered(Answer(body=data.rewind(done, dry_run=False)))
+    further = {"going_on": going_on.after_rewind(call, done)}
+    return noted.answered(Answer(body={**data.rewind(done, dry_run=False), **further}))
 
 
 def _rewound(call: Call, *, dry_run: bool) -> Any:
@@ -129,42 +145,41 @@ def _rewound(call: Call, *, dry_run: bool) -> Any:
         return line.rewind(
             asked["ref"],
             what=asked["what"],
-            paths=asked["paths"],
+            paths=None if asked["paths"] is None else [from_json(each) for each in asked["paths"]],
             scope=asked["scope"],
             git=asked["git"],
             tasks=asked["tasks"],
             dry_run=dry_run,
             expect=None if dry_run else expected(call),
-            key=None if dry_run else key_of(call),
+            key=None if dry_run else key_of_act(call),
         )
-    except Misuse:
-        if asked["what"] != "state":
-            _check_hosts(line, asked["ref"])
-        raise
-
-
-def _check_hosts(line: Timeline, ref: str) -> None:
-    target = line.get(ref)
-    for one in (target, line.head):
-        if one is not None:
-            refs.check_host(one, "rewind", target.id, "--timeline", line.name)
+    except OtherHost as error:
+        command = ("rewind", line.get(asked["ref"]).id, "--timeline", line.name)
+        raise refs.elsewhere(error.host, error.path, *command) from error
 
 
 def undo(call: Call) -> Answer:
-    return _step(call, lambda where: where.undo(key=key_of(call)))
+    return _step(call, "undo", lambda where: where.undo(key=key_of_act(call)))
 
 
 def redo(call: Call) -> Answer:
-    return _step(call, lambda where: where.redo(key=key_of(call)))
+    return _step(call, "redo", lambda where: where.redo(key=key_of_act(call)))
 
 
-def _step(call: Call, take: Callable[[Any], Operation]) -> Answer:
+def _step(call: Call, kind: str, take: Callable[[Any], Operation]) -> Answer:
     name = call.asked["timeline"]
     where = call.vault if name is None else call.vault.timeline(name)
     with noting_repeats() as noted:
-        done = take(where)
-    files = None if done.files is None else json_data.file_changes(done.files)
-    return noted.answered(Answer(body={**data.operation(done), "files": files}))
+        try:
+            done = take(where)
+        except OtherHost as error:
+            command = (kind,) if name is None else (kind, "--timeline", name)
+            raise refs.elsewhere(error.host, error.path, *command) from error
+    further = {
+        "files": None if done.files is None else json_data.file_changes(done.files),
+        "going_on": going_on.after_step(call, done),
+    }
+    return noted.answered(Answer(body={**data.operation(done), **further}))
 
 
 def fork(call: Call) -> Answer:
@@ -175,8 +190,9 @@ def fork(call: Call) -> Answer:
         refs.check_whole(asked["ref"])
     with noting_repeats() as noted:
         line = call.vault.timeline(asked["timeline"] or asked["name"])
-        made = line.fork(asked["ref"], name=asked["name"], key=key_of(call))
-    body = {"timeline": data.session(call.vault.session(made.name)), "directory": None}
+        made = line.fork(asked["ref"], name=asked["name"], key=key_of_act(call))
+    session = data.session(call.vault.session(made.name))
+    body = {"timeline": session, "directory": None, "going_on": None}
     return noted.answered(Answer(201, body))
 
 
@@ -190,11 +206,15 @@ def _fork_into(call: Call, source: Any) -> Answer:
     workspace = call.vault.workspace(beside)
     with noting_repeats() as noted:
         made = workspace.fork(
-            source.id, beside.with_name(name), name=call.asked["name"], key=key_of(call)
+            source.id, beside.with_name(name), name=call.asked["name"], key=key_of_act(call)
         )
+    path = str(made.workspace.path)
+    if call.project is not None:  # commands that are typed there go on with this store
+        projects.adopt(os.environ, made.workspace.path, call.project.store_url)
     body = {
         "timeline": data.session(call.vault.session(made.timeline.name)),
-        "directory": str(made.workspace.path),
+        "directory": path,
+        "going_on": going_on.after_fork(call, source, made.timeline.name, path),
     }
     return noted.answered(Answer(201, body))
 
@@ -207,21 +227,21 @@ def delete_checkpoint(call: Call) -> Answer:
     if timeline is None:
         refs.check_whole(ref)
     with noting_repeats() as noted:
-        gone = call.vault.delete(ref, timeline=timeline, key=key_of(call))
+        gone = call.vault.delete(ref, timeline=timeline, key=key_of_act(call))
     return noted.answered(Answer(body={"deleted": data.checkpoint(gone)}))
 
 
 def delete_timeline(call: Call) -> Answer:
     line = call.vault.timeline(call.asked["timeline"])
     with noting_repeats() as noted:
-        count = line.delete(key=key_of(call))
+        count = line.delete(key=key_of_act(call))
     return noted.answered(Answer(body={"deleted": count}))
 
 
 def clear_timeline(call: Call) -> Answer:
     line = call.vault.timeline(call.asked["timeline"])
     with noting_repeats() as noted:
-        count = line.clear(key=key_of(call))
+        count = line.clear(key=key_of_act(call))
     return noted.answered(Answer(body={"cleared": count}))
 
 
@@ -230,10 +250,10 @@ _SAVED: tuple[Field, ...] = (
     refs.NEEDED_TIMELINE,
     value("state", "A whole state."),
     value("delta", "What is added to the head's state: lists grow, other keys are replaced."),
-    text("name", "A name, by which it is found and kept."),
+    text("name", "A name, by which it is found and kept.", most=MAX_NAME),
     choice("kind", "What kind it is.", *KINDS),
-    text("status", "Such as running, waiting, failed, completed."),
-    text("description", "A sentence about it.", most=100_000),
+    text("status", "Such as running, waiting, failed, completed.", most=MAX_NAME),
+    text("description", "A sentence about it.", most=MAX_DESCRIPTION),
     text("title", "Of the timeline, if it has none."),
     mapping("metadata", "Data of your own."),
     mapping("labels", "Texts by which it is found.", of_texts=True),
@@ -246,7 +266,7 @@ _REWOUND: tuple[Field, ...] = (
     refs.NEEDED_TIMELINE,
     refs.NEEDED_REF,
     choice("what", "What goes back.", "all", "state", "files", default="all"),
-    texts("paths", "Only these files and directories."),
+    paths("paths", "Only these files and directories."),
     choice("scope", "Whose changes of files: those of this timeline, or all.", "mine", "everyone"),
     flag("git", "The branch and the index of the repository, too."),
     flag("tasks", "Tasks that saved what is left behind are rolled back, too."),
@@ -254,11 +274,11 @@ _REWOUND: tuple[Field, ...] = (
 _FORKED: tuple[Field, ...] = (
     refs.NEEDED_REF,
     refs.TIMELINE,
-    text("name", "What the new timeline is called.", needed=True),
+    text("name", "What the new timeline is called.", needed=True, most=MAX_NAME),
     text("directory", "The name of a new directory beside the workspace, for its files.", most=255),
 )
-_FORK = shape(timeline=named("Session"), directory=or_null(PATH))
-_STEP = also(OPERATION, files=or_null(CHANGES))
+_FORK = shape(timeline=named("Session"), directory=or_null(PATH), going_on=going_on.SHAPE)
+_STEP = also(OPERATION, files=or_null(CHANGES), going_on=going_on.SHAPE)
 
 
 def _post(path: str, handler: Any, spec: Spec, **more: Any) -> Route:
@@ -288,7 +308,12 @@ ROUTES = (
     _post(
         "rewind",
         rewind,
-        Spec("Go back", named("Rewind"), body=_REWOUND, headers=("If-Match", *_KEY)),
+        Spec(
+            "Go back",
+            also(REWIND, going_on=going_on.SHAPE),
+            body=_REWOUND,
+            headers=("If-Match", *_KEY),
+        ),
     ),
     _post(
         "undo",

@@ -136,6 +136,7 @@ MESSAGE = shape(
     is_cut=FLAG,
 )
 FILE = shape(path=PATH, name=PATH, kind=TEXT, mode=WHOLE, size=WHOLE, target=PATH)
+FILE_VERSION = shape(checkpoint=named("Checkpoint"), change=TEXT, size=WHOLE)
 OPERATION = shape(
     id=TEXT,
     kind=TEXT,
@@ -190,9 +191,27 @@ TASK = shape(
     error_message=or_null(TEXT),
     result=VALUE,
     metadata=VALUE,
+    place=WHOLE,
 )
 TASK_EVENT = shape(
-    number=WHOLE, kind=TEXT, at=MOMENT, generation=WHOLE, about=VALUE, by=or_null(TEXT)
+    number=WHOLE,
+    kind=TEXT,
+    at=MOMENT,
+    generation=WHOLE,
+    epoch=WHOLE,
+    about=VALUE,
+    by=or_null(TEXT),
+)
+STEP = shape(
+    path=TEXT,
+    state={
+        "type": "string",
+        "enum": ["running", "unknown", "done", "answered", "failed", "skipped"],
+    },
+    started_at=or_null(MOMENT),
+    ended_at=or_null(MOMENT),
+    value=TEXT,
+    is_cut=FLAG,
 )
 JOB = shape(
     id=TEXT,
@@ -228,6 +247,7 @@ APPROVAL = shape(
     id=TEXT,
     timeline=or_null(TEXT),
     question=TEXT,
+    choices=or_null(listed(TEXT)),
     task=named("Task"),
 )
 EVENT = shape(
@@ -262,10 +282,12 @@ NAMED: Mapping[str, Schema] = {
     "GraphNode": NODE,
     "Message": MESSAGE,
     "File": FILE,
+    "FileVersion": FILE_VERSION,
     "Operation": OPERATION,
     "Rewind": REWIND,
     "Task": TASK,
     "TaskEvent": TASK_EVENT,
+    "Step": STEP,
     "Job": JOB,
     "Approval": APPROVAL,
     "Event": EVENT,

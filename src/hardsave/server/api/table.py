@@ -8,6 +8,7 @@ from hardsave.server.api import (
     contents,
     differences,
     events,
+    health,
     history,
     openapi,
     saves,
@@ -37,6 +38,7 @@ ROUTES: tuple[Route, ...] = (
     *saves.ROUTES,
     *work.ROUTES,
     *events.ROUTES,
+    *health.ROUTES,
     *upkeep.ROUTES,
     Route(
         "GET",

@@ -6,7 +6,7 @@ from typing import Any
 from hardsave.errors import Misuse
 from hardsave.server.api import data, refs, shapes
 from hardsave.server.api.shapes import named, page_of
-from hardsave.server.fields import PAGED, Field, choice, flag, mapping, text
+from hardsave.server.fields import PAGED, Field, choice, flag, mapping, path, text
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
 
@@ -92,7 +92,7 @@ _LISTED = (
     text("text", "A part of a name or a title."),
     text("prefix", "How names begin."),
     text("status", "Of the newest checkpoint."),
-    text("workspace", "A directory that the newest files are of."),
+    path("workspace", "A directory that the newest files are of."),
     flag("deleted", "Deleted ones, too."),
     *PAGED,
 )

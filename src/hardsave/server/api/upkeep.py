@@ -1,12 +1,10 @@
-"""The store as a whole: how it is, what may go, and what makes it go. Long calls: one at a time."""
+"""The store as a whole: what may go, and what makes it go. Long calls: one at a time."""
 
-import os
 from datetime import timedelta
 from typing import Any
 
 from hardsave import Policy, RetentionChoice, RetentionPlan
-from hardsave.daemon import spool
-from hardsave.errors import HardsaveError, Misuse
+from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.server.api import data, refs
 from hardsave.server.api.conditions import check_given, expected
@@ -17,39 +15,14 @@ from hardsave.server.api.shapes import (
     TEXT,
     WHOLE,
     listed,
-    or_null,
     shape,
 )
 from hardsave.server.errors import Refused
 from hardsave.server.fields import Field, number, text
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.refs import to_text
-from hardsave.wording import in_our_words
 
 _SHOWN = 1_000  # of what would go
-
-
-def health(call: Call) -> Answer:
-    vault = call.vault
-    trouble = _trouble(call)
-    return Answer(
-        body={
-            "usable": trouble is None,
-            "trouble": trouble,
-            "store": data.plain(vault.store.stats().as_dict()),
-            "jobs": data.plain(vault.jobs.health().as_dict()),
-            "tasks": data.plain(vault.tasks.stats().as_dict()),
-            "saves_missed": spool.missed_anywhere(os.environ),
-        }
-    )
-
-
-def _trouble(call: Call) -> str | None:
-    try:
-        call.vault.store.check_usable()
-    except HardsaveError as error:
-        return in_our_words(str(error))
-    return None
 
 
 # What may go
@@ -137,15 +110,6 @@ _POLICY: tuple[Field, ...] = (
     number("max_store_mb", "How large the store may be.", 1, 1 << 40),
 )
 _COUNTS = {"type": "object", "additionalProperties": WHOLE}
-_NUMBERS: Any = {"type": "object"}
-_HEALTH = shape(
-    usable=FLAG,
-    trouble=or_null(TEXT),
-    store=_NUMBERS,
-    jobs=_NUMBERS,
-    tasks=_NUMBERS,
-    saves_missed=WHOLE,
-)
 _RETENTION = shape(
     plan=TEXT,
     drops=WHOLE,
@@ -161,14 +125,6 @@ _COLLECTED = shape(objects=WHOLE, object_bytes=WHOLE, freed_bytes=WHOLE, left=li
 _PURGED = shape(dropped=WHOLE, rewritten=WHOLE, objects=WHOLE, tasks=WHOLE, left=listed(TEXT))
 
 ROUTES = (
-    Route(
-        "GET",
-        "/api/v1/health",
-        health,
-        "read",
-        lane="slow",
-        spec=Spec("How the store, its jobs and its tasks are", _HEALTH),
-    ),
     Route(
         "GET",
         "/api/v1/retention",

@@ -1,18 +1,19 @@
 """Tasks and jobs: lists, one of them, and what a person decides about them."""
 
-import os
 import secrets
 from typing import Any
 
 from hardsave import Task
+from hardsave.defaults import MAX_NAME, MAX_TASK_NAME
 from hardsave.objects.hashing import digest
 from hardsave.page import Page
-from hardsave.server import job_request
+from hardsave.server import directories, job_request
 from hardsave.server.api import data
-from hardsave.server.api.conditions import key_of, noting_repeats
+from hardsave.server.api.conditions import key_of_act, noting_repeats
 from hardsave.server.api.shapes import TASK, also, listed, named, page_of, shape
-from hardsave.server.fields import PAGED, Field, choice, flag, number, text, value
+from hardsave.server.fields import PAGED, Field, choice, flag, mapping, number, text, value
 from hardsave.server.route import Answer, Call, Route, Spec
+from hardsave.tasks import step_list
 from hardsave.values.spelling import from_json
 from hardsave.vault import json_data
 from hardsave.vault.jobs.spec import check_url
@@ -36,12 +37,13 @@ def list_tasks(call: Call) -> Answer:
 def show_task(call: Call) -> Answer:
     one = call.vault.tasks.get(call.asked["id"])
     history = [json_data.happening(each) for each in call.vault.tasks.history(one.id)]
-    return Answer(body={**json_data.task(one), "history": history})
+    steps = [data.step(each) for each in step_list.of_task(call.vault.tasks, one.id)]
+    return Answer(body={**json_data.task(one), "history": history, "steps": steps})
 
 
 def cancel_task(call: Call) -> Answer:
     with noting_repeats() as noted:
-        done = call.vault.tasks.cancel(call.asked["id"], key=key_of(call))
+        done = call.vault.tasks.cancel(call.asked["id"], key=key_of_act(call))
     return noted.answered(Answer(body=json_data.task(done)))
 
 
@@ -49,7 +51,7 @@ def retry_task(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
         done = call.vault.tasks.retry(
-            asked["id"], unknown=asked["unknown"], force=asked["force"], key=key_of(call)
+            asked["id"], unknown=asked["unknown"], force=asked["force"], key=key_of_act(call)
         )
     return noted.answered(Answer(body=json_data.task(done)))
 
@@ -58,7 +60,10 @@ def answer_task(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
         done = call.vault.tasks.answer(
-            asked["id"], from_json(asked["answer"]), question=asked["question"], key=key_of(call)
+            asked["id"],
+            from_json(asked["answer"]),
+            question=asked["question"],
+            key=key_of_act(call),
         )
     return noted.answered(Answer(body=json_data.task(done)))
 
@@ -94,7 +99,7 @@ def add_job(call: Call) -> Answer:
     asked = call.asked
     wanted = job_request.permitted(
         job_request.Submission(asked["prompt"], asked["agent"], asked["workspace"], None),
-        os.path.realpath(asked["workspace"]) if os.path.isabs(asked["workspace"]) else None,
+        directories.real(asked["workspace"]),
         call.allowed,
         tell=True,
     )
@@ -107,14 +112,14 @@ def add_job(call: Call) -> Answer:
             max_turns=asked["max_turns"],
             retries=asked["retries"],
             callback=_callback(call),
-            key=key_of(call),
+            key=key_of_act(call),
         )
     return noted.answered(Answer(202, data.job(job)))
 
 
 def _job_id(call: Call) -> str:
     """The one that was named; else one of its key, so that a repeated request finds its job."""
-    key = key_of(call)
+    key = key_of_act(call)
     if call.asked["id"] is not None:
         return str(call.asked["id"])
     return (
@@ -131,7 +136,7 @@ def resume_job(call: Call) -> Answer:
             max_turns=asked["max_turns"],
             callback=_callback(call),
             keep_files=asked["keep_files"],
-            key=key_of(call),
+            key=key_of_act(call),
         )
     return noted.answered(Answer(body=data.job(done)))
 
@@ -146,7 +151,12 @@ def _callback(call: Call) -> str | None:
 def approve_job(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
-        done = call.vault.jobs.approve(asked["id"], question=asked["question"], key=key_of(call))
+        done = call.vault.jobs.approve(
+            asked["id"],
+            arguments=None if asked["arguments"] is None else from_json(asked["arguments"]),
+            question=asked["question"],
+            key=key_of_act(call),
+        )
     return noted.answered(Answer(body=data.job(done)))
 
 
@@ -154,18 +164,18 @@ def deny_job(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
         done = call.vault.jobs.deny(
-            asked["id"], asked["reason"] or "", question=asked["question"], key=key_of(call)
+            asked["id"], asked["reason"] or "", question=asked["question"], key=key_of_act(call)
         )
     return noted.answered(Answer(body=data.job(done)))
 
 
 def delete_job(call: Call) -> Answer:
     with noting_repeats() as noted:
-        gone = call.vault.jobs.delete(call.asked["id"], key=key_of(call))
+        gone = call.vault.jobs.delete(call.asked["id"], key=key_of_act(call))
     return noted.answered(Answer(body={"deleted": data.job(gone)}))
 
 
-_ID = text("id", "The id.", needed=True)
+_ID = text("id", "The id.", needed=True, most=MAX_TASK_NAME)
 _QUESTION = text(
     "question", "The question that was read: refused if another is asked by now.", most=100_000
 )
@@ -173,7 +183,7 @@ _KEY = ("Idempotency-Key",)
 _CALLBACK = text("callback", "A URL that is told when the job is over.")
 _TURNS = number("max_turns", "How many turns it has.", 1, 100_000)
 _ADDED: tuple[Field, ...] = (
-    text("id", "What it is called; refused if it is there with another prompt.", most=200),
+    text("id", "What it is called; refused if it is there with another prompt.", most=MAX_NAME),
     text("prompt", "What the agent is asked to do.", needed=True, most=500_000),
     text("agent", "One of 'hardsave serve --allow-agent'.", needed=True),
     text("workspace", "One of 'hardsave serve --allow-workspace'.", needed=True),
@@ -190,9 +200,7 @@ _RESUMED: tuple[Field, ...] = (
 )
 _RETRIED: tuple[Field, ...] = (
     _ID,
-    choice(
-        "unknown", "What becomes of steps whose end is not known.", "retry", "skip", "ask", "fail"
-    ),
+    choice("unknown", "What becomes of steps whose end is not known.", "retry", "skip"),
     flag("force", "Also one that is completed: it starts over."),
 )
 
@@ -222,8 +230,8 @@ ROUTES = (
     _get(
         "task",
         show_task,
-        "One task, with all that happened to it",
-        also(TASK, history=listed(named("TaskEvent"))),
+        "One task, with all that happened to it, and the steps of its journal",
+        also(TASK, history=listed(named("TaskEvent")), steps=listed(named("Step"))),
         _ID,
     ),
     _post("tasks/cancel", cancel_task, "Let a task not run, or not any further", _TASK, _ID),
@@ -249,7 +257,15 @@ ROUTES = (
     _get("job", show_job, "One job, by any of its ids", _JOB, _ID),
     _post("jobs", add_job, "Queue a job", _JOB, *_ADDED, status=202),
     _post("jobs/resume", resume_job, "Queue a job again, from its last save", _JOB, *_RESUMED),
-    _post("jobs/approve", approve_job, "Let a job make its call", _JOB, _ID, _QUESTION),
+    _post(
+        "jobs/approve",
+        approve_job,
+        "Let a job make its call",
+        _JOB,
+        _ID,
+        mapping("arguments", "Make it with these instead; the agent is told."),
+        _QUESTION,
+    ),
     _post(
         "jobs/deny",
         deny_job,

@@ -14,6 +14,7 @@ from hardsave.defaults import (
     LIVE_CLIENTS_OF_TOKEN,
     LIVE_HEARTBEAT_SECONDS,
     LIVE_PATIENCE_SECONDS,
+    LIVE_PROJECTS,
 )
 from hardsave.errors import Misuse
 from hardsave.server.errors import Refused, stopping
@@ -84,6 +85,7 @@ class Hub:
         stamps: Stamps | None = None,
         most: int = LIVE_CLIENTS,
         most_of_token: int = LIVE_CLIENTS_OF_TOKEN,
+        most_projects: int = LIVE_PROJECTS,
         heartbeat_seconds: float = LIVE_HEARTBEAT_SECONDS,
         patience_seconds: float = LIVE_PATIENCE_SECONDS,
     ) -> None:
@@ -92,6 +94,7 @@ class Hub:
         self._stamps = stamps
         self._most = most
         self._most_of_token = most_of_token
+        self._most_projects = most_projects
         self._heartbeat_seconds = heartbeat_seconds
         self._patience_seconds = patience_seconds
         self._crew = Crew(_THREADS, "hardsave-serve-live")
@@ -148,6 +151,7 @@ class Hub:
         key = None if asked.project is None else (asked.project, asked.user)
         feed = self._feeds.get(key)
         if feed is None or feed.is_over:
+            self._check_projects(asked.project)
             feed = self._feeds[key] = self._begun(self._source(key))
         feed.clients += 1
         try:
@@ -158,6 +162,13 @@ class Hub:
                 feed.stop()
                 if self._feeds.get(key) is feed:
                     del self._feeds[key]
+
+    def _check_projects(self, project: str | None) -> None:
+        """A feed keeps its project's store open: if there were feeds of as many as a server opens,
+        requests about any other project would be refused."""
+        known = {key[0] for key in self._feeds if key is not None}
+        if project is not None and project not in known and len(known) >= self._most_projects:
+            raise _busy(f"there are live streams of {self._most_projects} projects, and no more")
 
     def _source(self, key: _Key) -> Source:
         if key is not None:

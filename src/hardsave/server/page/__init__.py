@@ -1,1 +1,1 @@
-"""The plain page at `/`: jobs with their state and progress, for a browser. It needs no script."""
+"""What a browser gets: the page at `/`, which its scripts make, and pages without a script."""

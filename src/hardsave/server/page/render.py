@@ -1,85 +1,73 @@
-"""Templates, stylesheet and icon of the page. Pure, but for reading them out of the package once.
+"""Pages without a script: the login, and why a request was refused. Pure.
 
-What agents and callers wrote is text: Jinja escapes all of it, and the filters here spell out what
-would reorder or hide a text that a person decides over.
+What a caller has sent is text: all of it is escaped here, and what would reorder or hide a text is
+spelt out.
 """
 
-from datetime import UTC, datetime
-from functools import cache
-from importlib.resources import files
-from typing import Any
-from urllib.parse import urlencode
+from html import escape
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from hardsave.wording import in_our_words, shown
 
-from hardsave.tuples import NamedTuple
-from hardsave.wording import ago, count, in_our_words, line, passage, shown
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title} · Hardsave</title>
+<link rel="stylesheet" href="{prefix}/assets/style.css">
+<link rel="icon" href="{prefix}/assets/icon.svg" type="image/svg+xml">
+<script src="{prefix}/assets/theme.js"></script>
+<script src="{prefix}/assets/enter.js"></script>
+</head>
+<body>
+<header id="top"><a class="brand" href="{prefix}/">Hardsave</a></header>
+<main id="main" tabindex="-1">
+<div class="page narrow">
+<h1>{title}</h1>
+{content}
+</div>
+</main>
+</body>
+</html>
+"""
+_BY_LINK = (
+    "<p>The link that <code>hardsave ui</code> or <code>hardsave serve</code> has printed lets "
+    "this browser in, once.</p>"
+)
+_WITHOUT_LINK = (
+    "<p>Open the link that <code>hardsave ui</code> prints, or paste a token from "
+    '<code>hardsave token add</code>.</p>\n<p><label>Token <input type="password" name="token" '
+    'autocomplete="off"></label></p>'
+)
+_STRANGER = (
+    "<p>This page is for a browser that has logged in. Run <code>hardsave ui</code>, which opens "
+    'it, or <a href="{prefix}/login">log in with a token</a>.</p>'
+)
 
-CUT = 2_000  # characters of a text that a page shows at first
 
-
-@cache
-def environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("hardsave.server.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+def login(prefix: str, key: str) -> str:
+    """`key` is that of the link that was followed; without one it asks for a token."""
+    hidden = f'<input type="hidden" name="key" value="{escape(key)}">'
+    asked = f"{_BY_LINK}\n{hidden}" if key else _WITHOUT_LINK
+    focus = " autofocus" if key else ""
+    form = (
+        f'<form method="post" action="{escape(prefix)}/login">\n{asked}\n'
+        f'<p><button class="primary"{focus}>Log in</button></p>\n</form>'
     )
-    made.filters |= {
-        "shown": shown,
-        "line": line,
-        "passage": passage,
-        "opening": opening,
-        "is_long": is_long,
-        "count": count,
-        "in_our_words": in_our_words,
-        "when": when,
-        "iso": iso,
-    }
-    return made
+    return _page(prefix, "Log in", form)
 
 
-class Links(NamedTuple):
-    """The addresses of pages, as templates refer to them."""
-
-    prefix: str = ""  # of all paths behind a proxy
-    project: str | None = None  # that they are about, where a server has several
-
-    @property
-    def top(self) -> str:
-        return f"{self.prefix}/"
-
-    def __call__(self, path: str, **query: "str | int | None") -> str:
-        """An address. Ids are never a part of the path: one may be `..`, which browsers resolve."""
-        every = {"project": self.project, **query}
-        given = {name: value for name, value in every.items() if value is not None}
-        return f"{self.prefix}{path}?{urlencode(given)}" if given else f"{self.prefix}{path}"
+def refused(prefix: str, title: str, code: str, detail: str) -> str:
+    """Why a request was refused, and what to do next."""
+    at = escape(prefix)
+    if code == "token":
+        return _page(prefix, title, _STRANGER.format(prefix=at))
+    back = f'<a class="button" href="{at}/">Home</a>'
+    again = f' <a class="button" href="{at}/login">Log in</a>' if code in ("login", "form") else ""
+    said = escape(shown(in_our_words(detail)))
+    return _page(prefix, title, f"<p>{said}</p>\n<p>{back}{again}</p>")
 
 
-def page(template: str, links: Links, **about: Any) -> str:
-    return environment().get_template(template).render(link=links, **about)
-
-
-@cache
-def asset(name: str) -> bytes:
-    """A file that pages refer to."""
-    return (files("hardsave.server.page") / "templates" / name).read_bytes()
-
-
-def is_long(text: str) -> bool:
-    return len(text) > CUT
-
-
-def opening(text: str) -> str:
-    """As much of a text as a page shows at first."""
-    return passage(text) if not is_long(text) else passage(text[:CUT]).rstrip() + " …"
-
-
-def when(then: datetime, now: datetime) -> str:
-    return ago(then, now)
-
-
-def iso(then: datetime) -> str:
-    return then.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def _page(prefix: str, title: str, content: str) -> str:
+    return _PAGE.format(prefix=escape(prefix), title=escape(title), content=content)

@@ -1,7 +1,7 @@
 """Turns that one process of all hosts has at a time: an advisory lock of a session of its own.
 
 The server gives the lock back with the session: when the block ends, the process dies, or its host
-has not been heard of for half a minute. It learns of a death a moment later, so a turn that is taken
+has not been heard of for half a minute. It learns of a death a moment later: a turn that is taken
 is asked for a moment longer. The note of the last holder is a row.
 """
 

@@ -29,7 +29,7 @@ from hardsave.vault import operations
 from hardsave.vault.arguments import check_limit
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs import state as states
-from hardsave.vault.jobs.reads import JobReads, order
+from hardsave.vault.jobs.reads import JobReads
 from hardsave.vault.jobs.spec import JobId, JobResumption, JobSpec, OnSuccess
 from hardsave.vault.jobs.state import Job, JobState, Saved
 from hardsave.vault.line import checkpoint_at, delete_with_tasks
@@ -251,12 +251,21 @@ class Jobs(JobReads):
             raise Misuse(f"{ref!r} is no checkpoint of job {job.lineage!r}; choose one of its own")
         return found
 
-    def approve(self, id: str, *, question: str | None = None, key: str | None = None) -> Job:
-        """Let the call be made that a job has asked about. `question` is what was read: `Conflict`
-        if the job asks something else by now. For the `key` see `resume`: it answers one question,
-        and none that the job asks later."""
-        request = requests.request(self._desk, key, "approve job", id, question)
-        return self._answered(id, True, question, request)
+    def approve(
+        self,
+        id: str,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        question: str | None = None,
+        key: str | None = None,
+    ) -> Job:
+        """Let the call be made that a job has asked about; with `arguments`, with these in the
+        place of the agent's own, which is told so. `question` is what was read: `Conflict` if the
+        job asks something else by now. For the `key` see `resume`: it answers one question, and
+        none that the job asks later."""
+        request = requests.request(self._desk, key, "approve job", id, question, arguments)
+        answer = True if arguments is None else {specs.ARGUMENTS: dict(arguments)}
+        return self._answered(id, answer, question, request)
 
     def deny(
         self,
@@ -413,4 +422,4 @@ def _behind(jobs: list[Job], cursor: Any) -> list[Job]:
         is_one = False
     if not is_one or (at is not None and at.tzinfo is None):
         raise Misuse(f"after is the `next` of an earlier page, not {cursor!r}")
-    return [job for job in jobs if order(job) < (not when, at, id)]
+    return [job for job in jobs if states.order(job) < (not when, at, id)]

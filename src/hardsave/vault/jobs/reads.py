@@ -126,7 +126,7 @@ class JobReads:
         """All jobs, those that moved last first."""
         around = self._around()
         jobs = [self._judged(*self._places(JobId(name)), around) for name in self._lineages()]
-        return sorted(jobs, key=order, reverse=True)
+        return sorted(jobs, key=states.order, reverse=True)
 
     def health(self) -> JobHealth:
         """How many are in which state, which are stale, and which are about to run out of turns."""
@@ -200,8 +200,3 @@ class JobReads:
             if line.name not in known and self._saved(line.name) is not None:
                 known.add(line.name)
         yield from sorted(known)
-
-
-def order(job: Job) -> tuple[bool, datetime | None, str]:
-    """By what `every` sorts them, the last first."""
-    return (job.updated_at is None, job.updated_at, job.id)

@@ -156,9 +156,14 @@ def more_turns(spec: JobSpec, used: int, wanted: int | None) -> int:
     return spec.max_turns if used < spec.max_turns else used + spec.turns_given
 
 
-def verdict(answer: Any) -> bool | str:
+ARGUMENTS = "arguments"
+
+
+def verdict(answer: Any) -> bool | str | Mapping[str, Any]:
     """What an answer means for a call that waits for approval. Only a clear yes is one; any other
-    text is a reason why not, for the model."""
+    text is a reason why not, for the model. `{"arguments": {…}}` is a yes with other arguments."""
+    if isinstance(answer, Mapping) and isinstance(answer.get(ARGUMENTS), Mapping):
+        return dict(answer[ARGUMENTS])
     if isinstance(answer, str):
         word = answer.strip().lower()
         return word in _YES or (False if word in _NO else answer)

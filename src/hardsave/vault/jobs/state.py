@@ -291,6 +291,11 @@ class JobHealth(Record):
         return self.resumes_succeeded / ended if ended else None
 
 
+def order(job: Job) -> tuple[bool, datetime | None, str]:
+    """What lists of jobs are sorted by: those that moved last come last."""
+    return (job.updated_at is None, job.updated_at, job.id)
+
+
 def is_stale(job: Job, now: datetime) -> bool:
     """Whether nothing was saved of it for an hour."""
     return job.updated_at is not None and now - job.updated_at > STALE

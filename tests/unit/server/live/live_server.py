@@ -18,7 +18,7 @@ from hardsave.server.live.backlog import Wanted
 from hardsave.server.live.events import OpenVault
 from hardsave.server.live.hub import Hub
 from hardsave.server.live.response import send_body
-from hardsave.server.live.sse import MEDIA_TYPE
+from hardsave.server.live.sse import HEADERS, MEDIA_TYPE
 from hardsave.vault.follow import Event
 from tests.unit.server.live.sse_client import LIMIT, Listener
 
@@ -42,7 +42,7 @@ class App:
         assert scope["type"] == "http"
         try:
             async with self._hub.stream(_asked(scope)) as stream:
-                await send(_head(200, ("Content-Type", MEDIA_TYPE)))
+                await send(_head(200, ("Content-Type", MEDIA_TYPE), *HEADERS))
                 await send_body(stream, receive, send)
         except Exception as error:  # noqa: BLE001 # as the real one does
             refused = refusal(error)

@@ -10,6 +10,7 @@ import pytest
 
 import hardsave
 from hardsave import Vault
+from hardsave.defaults import LIVE_PROJECTS, MAX_OPEN_PROJECTS
 from hardsave.errors import Unavailable
 from hardsave.server.errors import Refused
 from hardsave.server.live import hub as hubs
@@ -94,6 +95,22 @@ def test_a_client_that_leaves_leaves_nothing_behind() -> None:
             assert (hub.clients, room.uses) == (0, 0)
 
     asyncio.run(session())
+
+
+def test_streams_are_of_so_many_projects_and_leave_room_for_others() -> None:
+    async def scene() -> None:
+        async with hub_of(Room(), most_projects=2) as hub, contextlib.AsyncExitStack() as clients:
+            for project, user in (("p", None), ("p", "ada"), ("q", None)):
+                await clients.enter_async_context(hub.stream(Asked(project, user, "t")))
+            with pytest.raises(Refused, match="live streams of 2 projects") as caught:
+                await clients.enter_async_context(hub.stream(Asked("r", None, "t")))
+            assert (caught.value.status, caught.value.code) == (503, "busy")
+            await clients.aclose()
+            async with hub.stream(Asked("r", None, "t")):
+                assert hub.clients == 1
+
+    asyncio.run(scene())
+    assert LIVE_PROJECTS < MAX_OPEN_PROJECTS
 
 
 def test_a_client_can_be_cancelled_while_it_waits() -> None:

@@ -1,0 +1,172 @@
+// What a person does about jobs and tasks: each asks first where it cannot be taken back.
+
+import { act, get, may } from "./api.js";
+import { count, h, line, shown, when } from "./dom.js";
+import { dialog, fail, say } from "./notices.js";
+import { go, href } from "./router.js";
+
+const OVER = ["completed", "failed", "rolled_back"];
+const SHOWN = 100; // checkpoints to resume from
+const POLICIES = [
+  ["", "as the program says"],
+  ["retry", "take them again: what they did outside may be done twice"],
+  ["skip", "skip them: go on without what they give"],
+  ["ask", "ask about each"],
+];
+
+/** Does it, and says so; what the server answered, or null if it refused. */
+async function done(path, body, said, options) {
+  try {
+    const answer = await act(path, body, options);
+    say(said);
+    return answer;
+  } catch (problem) {
+    fail(problem);
+    return null;
+  }
+}
+
+/** The buttons for a job; `reload` is called after an act. `brief`: without those that let go. */
+export function jobActs(job, reload, { brief = false } = {}) {
+  if (!may("act")) return [];
+  const run = (make) => async () => (await make(job)) && reload();
+  return [
+    job.can_resume && button("Resume…", "resume", run(resume), "primary"),
+    job.question !== null && h("a", { class: "button", href: href("inbox", { id: job.id }) }, "Answer"),
+    !job.is_over && button("Cancel", "cancel", run(({ id }) => done("tasks/cancel", { id }, `${id} is cancelled`))),
+    !brief && job.can_delete && button("Delete…", "delete", run(remove)),
+    !brief && may("admin") && job.checkpoint !== null && button("Purge…", "purge", run(purge)),
+  ];
+}
+
+export function taskActs(task, reload) {
+  if (!may("act")) return [];
+  const run = (make) => async () => (await make(task)) && reload();
+  return [
+    ["failed", "rolled_back"].includes(task.state) && button("Retry…", "retry", run(retry), "primary"),
+    task.question !== null && h("a", { class: "button", href: href("inbox", { id: task.id }) }, "Answer"),
+    !OVER.includes(task.state) && button("Cancel", "cancel", run(({ id }) => done("tasks/cancel", { id }, `${id} is cancelled`))),
+  ];
+}
+
+function button(label, name, run, kind = "") {
+  return h("button", { class: kind, dataset: { act: name }, onclick: run }, label);
+}
+
+/** Asks with a dialog; what `act` gives when its button was pressed, null if it was not. */
+async function asked(title, content, label, run, kind = "primary") {
+  const confirmed = await dialog(title, (close) =>
+    h(
+      "form",
+      {
+        method: "dialog",
+        onsubmit: (event) => {
+          event.preventDefault();
+          close(true);
+        },
+      },
+      content,
+      h("div", { class: "acts" }, h("button", { class: kind }, label), h("button", { type: "button", onclick: () => close() }, "Not now")),
+    ),
+  );
+  return confirmed ? run() : null;
+}
+
+/** Lets a job go on, from its last save or from an earlier one. */
+async function resume(job) {
+  const from = h("select", { id: "from", "aria-describedby": "after" }, h("option", { value: "" }, "its last save"));
+  const after = h("p", { id: "after", class: "warning", hidden: true });
+  const turns = h("input", { type: "number", id: "turns", min: 1, placeholder: `as before: ${job.max_turns}` });
+  const keep = h("input", { type: "checkbox" });
+  const every = earlier(job, from);
+  from.onchange = async () => {
+    const outside = reached(await every, from.value);
+    after.hidden = !outside.length;
+    after.textContent = `After that it reached outside, which is not taken back, and may be done again: ${outside.map((each) => line(each, 60)).join(", ")}`;
+  };
+  return asked(
+    `Resume ${shown(job.id)}`,
+    [
+      h("p", {}, "A worker takes it up under a new id, with the conversation and the files of that moment. What its calls did outside of the files stays done."),
+      h("p", { class: "field" }, h("label", { for: "from" }, "From"), from),
+      after,
+      h("p", { class: "field" }, h("label", { for: "turns" }, "Turns"), turns),
+      h("p", {}, h("label", { class: "check" }, keep, "leave the files as they lie there now")),
+    ],
+    "Resume",
+    async () => {
+      const body = { id: job.id, keep_files: keep.checked };
+      if (from.value) body.from = from.value;
+      if (turns.value) body.max_turns = Number(turns.value);
+      const answer = await done("jobs/resume", body, "It goes on when a worker takes it up");
+      if (answer) go("job", { id: answer.id });
+      return answer;
+    },
+  );
+}
+
+/** The checkpoints of a job, newest first, put into a choice. */
+async function earlier(job, choice) {
+  try {
+    const { items } = await get("checkpoints", { timeline: job.lineage, limit: SHOWN });
+    choice.append(...items.map((each) => h("option", { value: each.id }, `#${each.seq} ${line(each.description || each.kind, 50)}${each.summary ? `, ${count(each.summary.messages ?? 0, "message")}` : ""}, ${when(each.created_at).textContent}`)));
+    return items;
+  } catch (problem) {
+    if (problem.status !== 404) fail(problem);
+    return [];
+  }
+}
+
+/** What was reached outside after a checkpoint, as far as its successors tell. */
+function reached(checkpoints, id) {
+  const at = checkpoints.findIndex((each) => each.id === id);
+  return [...new Set(checkpoints.slice(0, Math.max(0, at)).flatMap((each) => each.summary?.outside ?? []))];
+}
+
+async function retry(task) {
+  const { steps } = await get("task", { id: task.id });
+  const unknown = steps.filter((each) => each.state === "unknown");
+  const policy = h("select", { id: "unknown" }, POLICIES.map(([value, label]) => h("option", { value }, label)));
+  return asked(
+    `Retry ${shown(task.id)}`,
+    [
+      h("p", {}, "It is put back to work. Steps that are done are not taken again: their results are on record."),
+      unknown.length > 0 && [
+        h("p", { class: "warning" }, `${count(unknown.length, "step")} began, and the end is not known: ${unknown.map((each) => line(each.path, 60)).join(", ")}`),
+        h("p", { class: "field" }, h("label", { for: "unknown" }, "What becomes of them"), policy),
+      ],
+    ],
+    "Retry",
+    () => done("tasks/retry", { id: task.id, ...(policy.value ? { unknown: policy.value } : {}) }, `${task.id} is back at work`),
+  );
+}
+
+async function remove(job) {
+  const answer = await asked(
+    `Delete ${shown(job.id)}?`,
+    h("p", {}, "It is taken out of the queue, and what it saved is hidden: it cannot be resumed. ", h("code", {}, `hardsave undo --timeline ${shown(job.lineage)}`), " brings that back."),
+    "Delete",
+    () => done("job", {}, `${job.id} is deleted`, { method: "DELETE", query: { id: job.id } }),
+    "danger",
+  );
+  if (answer) go("work", {}, { replace: true });
+  return answer;
+}
+
+async function purge(job) {
+  const typed = h("input", { id: "typed", autocomplete: "off", oninput: () => check() });
+  const check = () => typed.setCustomValidity(typed.value === job.lineage ? "" : `Type ${job.lineage} here to confirm`);
+  check();
+  const answer = await asked(
+    `Purge what ${shown(job.id)} saved?`,
+    [
+      h("p", { class: "broke" }, "Its checkpoints, messages and files are removed from the store and from its backup, for good. This cannot be undone, and no copy is kept."),
+      h("p", { class: "field" }, h("label", { for: "typed" }, "Type ", h("strong", {}, shown(job.lineage)), " to confirm"), typed),
+    ],
+    "Purge",
+    () => done("purge", { timeline: job.lineage }, `What ${job.id} saved is purged`),
+    "danger",
+  );
+  if (answer) go("work", {}, { replace: true });
+  return answer;
+}

@@ -1,0 +1,134 @@
+// The form that answers a question: approve, edit, deny; an answer in words; what becomes of a step.
+
+import { callOf } from "./calls.js";
+import { h, shown } from "./dom.js";
+
+const CHOICES = {
+  retry: ["Retry", "The step is taken again: what it did outside may be done twice."],
+  skip: ["Skip", "The task goes on as if it was done, without what it gives."],
+  fail: ["Fail", "The task is failed; it can be put back to work later."],
+};
+
+/** { element, approve?, edit?, deny?, reply? }: the form, and what keys do in it. `send(path, body,
+ * said)` sends the answer. */
+export function answer(one, send) {
+  if (one.choices) return ofStep(one, send);
+  return one.kind === "job" ? ofCall(one, send) : inWords(send);
+}
+
+function ofCall(one, send) {
+  const call = callOf(one.question);
+  const reason = h("input", { id: "reason", class: "grows", placeholder: "why not: the agent is told", "aria-label": "Reason, told the agent", maxlength: 2000 });
+  const deny = () => send("jobs/deny", reason.value.trim() ? { reason: reason.value.trim() } : {}, "Denied");
+  const approve = () => send("jobs/approve", {}, "Approved");
+  const editor = call && Object.keys(call.args).length > 0 ? editorOf(call, (args) => send("jobs/approve", { arguments: args }, "Approved with changes")) : null;
+  return {
+    element: h(
+      "div",
+      { class: "answer" },
+      h("div", { class: "acts" }, h("button", { id: "approve", class: "primary", onclick: approve }, "Approve"), editor && h("button", { id: "edit", onclick: () => editor.open() }, "Edit…")),
+      editor?.element,
+      h(
+        "form",
+        {
+          class: "acts",
+          onsubmit: (event) => {
+            event.preventDefault();
+            deny();
+          },
+        },
+        reason,
+        h("button", { id: "deny" }, "Deny"),
+      ),
+    ),
+    approve,
+    edit: () => editor?.open(),
+    deny: () => reason.focus(),
+  };
+}
+
+/** A field for each argument; texts are edited as they are, all else as JSON. */
+function editorOf({ args }, send) {
+  const fields = Object.entries(args).map(([name, value], at) => {
+    const isText = typeof value === "string";
+    const text = isText ? value : JSON.stringify(value, null, 1);
+    const area = h("textarea", { id: `argument-${at}`, class: "mono", rows: Math.min(12, text.split("\n").length + 1), value: text, spellcheck: "false" });
+    return { name, isText, area };
+  });
+  const submit = (event) => {
+    event.preventDefault();
+    const made = {};
+    for (const { name, isText, area } of fields)
+      try {
+        made[name] = isText ? area.value : JSON.parse(area.value);
+        area.setCustomValidity("");
+      } catch (error) {
+        area.setCustomValidity(`This is no JSON: ${error.message}`);
+        area.reportValidity();
+        area.addEventListener("input", () => area.setCustomValidity(""), { once: true });
+        return;
+      }
+    send(made);
+  };
+  const element = h(
+    "form",
+    { class: "editor card", hidden: true, onsubmit: submit },
+    fields.map(({ name, area, isText }) => h("p", { class: "field" }, h("label", { for: area.id, class: "mono" }, shown(name), !isText && h("span", { class: "quiet" }, " JSON")), area)),
+    h("p", { class: "quiet" }, "The call is made with these; the agent is told that they were changed."),
+    h("div", { class: "acts" }, h("button", { id: "approve-edited", class: "primary" }, "Approve with changes"), h("button", { type: "button", onclick: () => (element.hidden = true) }, "Not now")),
+  );
+  return {
+    element,
+    open() {
+      element.hidden = false;
+      fields[0].area.focus();
+    },
+  };
+}
+
+function ofStep(one, send) {
+  return {
+    element: h(
+      "div",
+      { class: "answer choices" },
+      one.choices.map((each) => {
+        const [label, about] = CHOICES[each] ?? [each, ""];
+        return h("p", {}, h("button", { id: each, onclick: () => send("tasks/answer", { answer: each }, label) }, label), h("span", { class: "quiet" }, about));
+      }),
+    ),
+  };
+}
+
+/** As on the command line: JSON, or else a text. */
+function inWords(send) {
+  const area = h("textarea", { id: "reply", rows: 3, "aria-label": "Answer", placeholder: "a text, or JSON" });
+  const reply = (given) => send("tasks/answer", { answer: given }, "Answered");
+  return {
+    element: h(
+      "form",
+      {
+        class: "answer",
+        onsubmit: (event) => {
+          event.preventDefault();
+          reply(valueOf(area.value));
+        },
+        onkeydown: (event) => {
+          if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) reply(valueOf(area.value));
+        },
+      },
+      area,
+      h("div", { class: "acts" }, h("button", { id: "answer", class: "primary" }, "Answer"), h("button", { type: "button", id: "yes", onclick: () => reply("yes") }, "yes"), h("button", { type: "button", id: "no", onclick: () => reply("no") }, "no")),
+    ),
+    reply: () => area.focus(),
+  };
+}
+
+/** What was typed: JSON if it is some, else a text. Numbers that a browser would round stay a text. */
+export function valueOf(text) {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "number" && !Number.isSafeInteger(value) && Number.isInteger(value) ? text : value;
+  } catch {
+    return text;
+  }
+}

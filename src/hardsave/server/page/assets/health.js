@@ -1,0 +1,166 @@
+// Health: the store, its backup, missed saves, hooks, what retention would let go, verify.
+
+import { act, get, may, me } from "./api.js";
+import { bytes, count, fill, h, line, shown } from "./dom.js";
+import { dialog, fail, failed, say } from "./notices.js";
+import { amend, href } from "./router.js";
+
+const RULES = [
+  ["max_age_days", "Older than so many days"],
+  ["max_per_timeline", "More than so many a session"],
+  ["max_store_mb", "A store larger than so many MB"],
+];
+const LEVELS = { ok: ["✓", "well"], warning: ["!", "warning"], failure: ["✗", "failure"] };
+
+export function show(place, params) {
+  const part = (title) => h("section", { class: "card", "aria-label": title });
+  const parts = { store: part("Store"), findings: part("What works here"), verify: part("Soundness"), retention: part("Retention") };
+  fill(place, h("div", { class: "page" }, h("div", { class: "heading" }, h("h1", {}, "Health"), h("span", { class: "quiet", title: `host ${shown(me.host)}` }, `Hardsave ${shown(me.version)}`)), h("div", { class: "cards" }, h("div", {}, parts.store, parts.verify), h("div", {}, parts.findings, parts.retention))));
+  store(parts);
+  verify(parts.verify);
+  const planned = new Retention(parts.retention, params);
+  return { title: "Health", amend: (given) => planned.amend(given) };
+}
+
+function facts(rows) {
+  return h(
+    "dl",
+    { class: "facts-list" },
+    rows.map(([name, value, isBad]) => h("div", {}, h("dt", {}, name), h("dd", { class: isBad ? "warning" : "" }, value))),
+  );
+}
+
+async function store(parts) {
+  const again = () => store(parts);
+  fill(parts.store, h("h2", {}, "Store"), h("p", { class: "quiet loading" }, "Looking…"));
+  try {
+    const found = await get("health");
+    fill(parts.store, h("h2", {}, "Store"), !found.usable && h("p", { class: "broke", role: "alert" }, shown(found.trouble)), facts(numbers(found)), h("button", { class: "small", onclick: again }, "Look again"));
+    fill(parts.findings, h("h2", {}, "What works here"), h("ul", { class: "findings" }, found.findings.map(finding)), h("p", { class: "quiet" }, h("code", {}, "hardsave doctor"), " also saves, destroys and restores files of its own."));
+  } catch (problem) {
+    failed(parts.store, problem, again);
+  }
+}
+
+function numbers({ usable, store: size, jobs, tasks, saves_missed: missed }) {
+  const ended = jobs.resumes_succeeded + jobs.resumes_failed;
+  return [
+    ["Usable", usable ? "yes" : "no", !usable],
+    ["Checkpoints", `${size.checkpoints.toLocaleString("en")} in ${count(size.timelines, "timeline")}`],
+    ["On disk", `${bytes(size.disk_bytes)}, of that ${bytes(size.backup_bytes)} backup`],
+    ["Contents", `${bytes(size.object_bytes)} before they are compressed`],
+    ["Saves that hooks missed", missed ? h("span", {}, `${missed}, in all projects`) : "none", missed > 0],
+    ["Saves that failed here", size.save_failures || "none", size.save_failures > 0],
+    ["Jobs", h("a", { href: href("work") }, `${jobs.active} active, ${jobs.queued} queued, ${jobs.waiting} waiting, ${jobs.failed} failed`)],
+    ["Queued without a worker", jobs.unserved ? h("span", {}, `${jobs.unserved}: `, h("code", {}, "hardsave worker"), " runs them") : "none", jobs.unserved > 0],
+    ["Resumptions that succeeded", ended ? `${jobs.resumes_succeeded} of ${ended}` : "none has ended"],
+    ["Tasks", h("a", { href: href("work", { what: "tasks" }) }, `${tasks.in_progress} at work, ${tasks.pending} pending, ${tasks.failed} failed`)],
+  ];
+}
+
+function finding({ what, level, message, remedy }) {
+  const [mark, label] = LEVELS[level];
+  return h(
+    "li",
+    { class: level },
+    h("span", { class: "mark", "aria-label": label, role: "img" }, mark),
+    h("strong", {}, shown(what)),
+    h("span", { class: "said" }, shown(message), level !== "ok" && remedy && h("span", { class: "quiet" }, " → ", h("code", {}, shown(remedy)))),
+  );
+}
+
+function verify(place) {
+  const said = h("p", { class: "quiet", role: "status" }, "Reads every checkpoint and compares every hash. Saves go on meanwhile.");
+  const faults = h("div", {});
+  const button = h(
+    "button",
+    {
+      id: "verify",
+      onclick: async () => {
+        button.disabled = true;
+        fill(faults);
+        said.textContent = "Reading everything…";
+        try {
+          const found = await act("verify");
+          fill(said, found.ok ? `${count(found.checkpoints, "checkpoint")} and ${count(found.objects, "object")} are sound.` : [`${count(found.faults.length, "fault")}: `, h("code", {}, "hardsave store repair"), " saves what can be read."]);
+          if (!found.ok) fill(faults, h("ul", { class: "broke" }, found.faults.slice(0, 50).map((each) => h("li", {}, shown(each)))));
+        } catch (problem) {
+          said.textContent = "It could not be read.";
+          fail(problem);
+        } finally {
+          button.disabled = false;
+          button.focus();
+        }
+      },
+    },
+    "Verify now",
+  );
+  fill(place, h("h2", {}, "Soundness"), said, faults, button);
+}
+
+/** What retention would let go, by the project's settings or by rules that are typed; the plan that
+ * was looked at is the one that is applied. */
+class Retention {
+  constructor(place, params) {
+    this.params = params;
+    this.fields = RULES.map(([name, label]) => ({ name, label, input: h("input", { type: "number", min: 1, id: name, class: "number" }) }));
+    this.result = h("div", {}, h("p", { class: "quiet loading" }, "Looking at what would go…"));
+    const submit = (event) => {
+      event.preventDefault();
+      amend(Object.fromEntries(this.fields.map(({ name, input }) => [name, input.value])));
+    };
+    fill(
+      place,
+      h("h2", {}, "Retention"),
+      h("form", { class: "rules", onsubmit: submit }, this.fields.map(({ name, label, input }) => h("p", { class: "field" }, h("label", { for: name }, label), input)), h("button", {}, "What would go?")),
+      this.result,
+    );
+    this.load();
+  }
+
+  amend(params) {
+    const isOther = RULES.some(([name]) => params[name] !== this.params[name]);
+    this.params = params;
+    if (isOther) this.load();
+  }
+
+  get rules() {
+    return Object.fromEntries(RULES.filter(([name]) => this.params[name]).map(([name]) => [name, Number(this.params[name])]));
+  }
+
+  async load() {
+    for (const { name, input } of this.fields) input.value = this.params[name] ?? "";
+    try {
+      this.draw(await get("retention", this.rules));
+    } catch (problem) {
+      failed(this.result, problem, () => this.load());
+    }
+  }
+
+  draw(found) {
+    const isOwn = Object.keys(this.rules).length > 0;
+    const said = found.drops ? `${count(found.drops, "checkpoint")} of ${found.considered.toLocaleString("en")} would go, about ${bytes(found.freed_bytes)}.` : `Nothing would go of ${count(found.considered, "checkpoint")}.`;
+    fill(
+      this.result,
+      h("p", { class: "quiet" }, isOwn ? "By these rules; those of the project's settings are left aside." : "By the settings of this project. Other rules can be tried here: nothing goes by looking."),
+      h("p", { role: "status", id: "would-go" }, said, Object.entries(found.rules).map(([rule, number]) => h("span", { class: "quiet" }, ` ${number} by ${shown(rule).replaceAll("_", " ")}`))),
+      found.drops > 0 && h("details", {}, h("summary", {}, `Which${found.items.length < found.drops ? `: the first ${found.items.length}` : ""}`), h("ul", { class: "mono" }, found.items.map((each) => h("li", {}, h("a", { href: href("session", { timeline: each.timeline, at: each.id }) }, `${line(each.timeline, 60)}:${each.seq}`), ` ${shown(each.rule)}`)))),
+      found.drops > 0 && may("admin") && h("button", { id: "retain", onclick: () => this.apply(found) }, "Let them go…"),
+    );
+  }
+
+  async apply(found) {
+    const isSure = await dialog("Let these checkpoints go?", (close) => [
+      h("p", { class: "broke" }, `${count(found.drops, "checkpoint")} are dropped for good, about ${bytes(found.freed_bytes)}. This cannot be undone.`),
+      h("div", { class: "acts" }, h("button", { class: "danger", onclick: () => close(true) }, "Let them go"), h("button", { onclick: () => close() }, "Keep them")),
+    ]);
+    if (!isSure) return;
+    try {
+      const done = await act("retain", this.rules, { match: found.plan });
+      say(`${count(done.dropped, "checkpoint")} dropped`);
+    } catch (problem) {
+      fail(problem);
+    }
+    this.load();
+  }
+}

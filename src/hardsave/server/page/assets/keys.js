@@ -1,0 +1,47 @@
+// Keys: the page's own, and those of the screen that is shown. `?` lists them.
+
+import { h } from "./dom.js";
+import { dialog } from "./notices.js";
+
+const sets = [];
+
+/** Adds keys: [{ key, about, act }]; what comes back removes them. A key is as browsers call it, with
+ * `Shift+` before it where that matters. */
+export function keys(title, list) {
+  const set = { title, list };
+  sets.push(set);
+  return () => sets.splice(sets.indexOf(set), 1);
+}
+
+export function press(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (document.querySelector("dialog[open]")) return;
+  if (event.target.matches?.("input:not([type=checkbox]):not([type=range]), textarea, select")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  for (const { list } of [...sets].reverse())
+    for (const { key, act } of list)
+      if (key.split(" ").includes(event.key)) {
+        event.preventDefault();
+        act(event);
+        return;
+      }
+}
+
+export function help() {
+  dialog("Keys", () =>
+    [...sets].reverse().map(({ title, list }) => [
+      h("h3", {}, title),
+      h(
+        "dl",
+        { class: "keys" },
+        list.map(({ key, about }) =>
+          h("div", {}, h("dt", {}, key.split(" ").map((each) => h("kbd", {}, NAMES[each] ?? each))), h("dd", {}, about)),
+        ),
+      ),
+    ]),
+  );
+}
+
+const NAMES = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", " ": "space" };

@@ -1,0 +1,70 @@
+// What the page says by itself: in a corner, and to screen readers.
+
+import { fill, h, shown } from "./dom.js";
+
+const SECONDS = 12;
+
+/** Says something; `act` is a button beside it: { label, run }. */
+export function say(text, { act = null, isProblem = false } = {}) {
+  const place = document.getElementById("notices");
+  const close = h("button", { class: "plain", "aria-label": "Close this notice", onclick: () => note.remove() }, "×");
+  const note = h(
+    "div",
+    { class: isProblem ? "notice problem" : "notice", role: isProblem ? "alert" : "status" },
+    h("p", {}, shown(text)),
+    act && h("button", { onclick: () => (note.remove(), act.run()) }, act.label),
+    close,
+  );
+  place.append(note);
+  if (!isProblem) setTimeout(() => note.remove(), SECONDS * 1000);
+  return note;
+}
+
+/** Says what went wrong, with the server's next step. */
+export function fail(problem) {
+  if (problem?.name === "AbortError") return;
+  const id = problem?.requestId ? ` (request ${problem.requestId})` : "";
+  say(`${problem?.message ?? problem}${problem?.status >= 500 ? id : ""}`, { isProblem: true });
+}
+
+/** In the place of what could not be read: why, and a way to try again. */
+export function failed(place, problem, again) {
+  if (problem?.name === "AbortError") return;
+  fill(
+    place,
+    h(
+      "div",
+      { class: "empty", role: "alert" },
+      h("p", {}, shown(problem.message)),
+      h("button", { onclick: again }, "Try again"),
+    ),
+  );
+}
+
+/** A dialog: `content(close)` gives its elements. Resolves when it is closed; focus goes back to
+ * where it was. */
+export function dialog(title, content, { wide = false } = {}) {
+  return new Promise((resolve) => {
+    const box = h("dialog", { class: wide ? "wide" : "", "aria-labelledby": "dialog-title" });
+    const close = (value) => {
+      box.returned = value;
+      box.close();
+    };
+    fill(
+      box,
+      h(
+        "header",
+        {},
+        h("h2", { id: "dialog-title" }, title),
+        h("button", { class: "plain", "aria-label": "Close", onclick: () => close() }, "×"),
+      ),
+      content(close),
+    );
+    box.addEventListener("close", () => {
+      box.remove();
+      resolve(box.returned);
+    });
+    document.body.append(box);
+    box.showModal();
+  });
+}

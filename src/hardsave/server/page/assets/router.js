@@ -1,0 +1,57 @@
+// Where the page is: a name and parameters behind the `#`, so that every state has an address that
+// can be copied, and no server has to know the names of screens. Where a server has several projects,
+// every address says which one it is about.
+
+import { chosen } from "./api.js";
+
+/** { name, params } of an address such as `#/session?timeline=main&at=chk_1`. */
+export function parse(hash) {
+  const [path, query] = hash.replace(/^#\/?/, "").split("?", 2);
+  return { name: path || "home", params: Object.fromEntries(new URLSearchParams(query ?? "")) };
+}
+
+export function href(name, params = {}) {
+  const named = chosen.isOneOfSeveral ? { project: chosen.project, ...params } : params;
+  const given = Object.entries(named).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const query = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
+  return `#/${name === "home" ? "" : name}${query ? `?${query}` : ""}`;
+}
+
+export function here() {
+  return parse(location.hash);
+}
+
+/** Goes there; `replace` leaves no step behind for the browser's back button. */
+export function go(name, params = {}, { replace = false } = {}) {
+  const address = href(name, params);
+  if (address === (location.hash || "#/")) return;
+  if (replace) {
+    history.replaceState(null, "", address);
+    dispatchEvent(new HashChangeEvent("hashchange"));
+  } else {
+    location.hash = address;
+  }
+}
+
+/** Changes parameters of where the page is, without another screen. */
+export function amend(params, { replace = true } = {}) {
+  const at = here();
+  go(at.name, { ...at.params, ...params }, { replace });
+}
+
+/** How far a screen was scrolled, for when it is come back to. */
+export function remember(key, value) {
+  try {
+    sessionStorage.setItem(`hardsave:${key}`, JSON.stringify(value));
+  } catch {
+    // a browser that keeps nothing loses a scroll position
+  }
+}
+
+export function remembered(key) {
+  try {
+    return JSON.parse(sessionStorage.getItem(`hardsave:${key}`));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,41 @@
+// What is told of a session in one row of a list.
+
+import { count, h, line, shown, when } from "./dom.js";
+import { href } from "./router.js";
+
+/** How the timelines of agents begin that name their sessions themselves. */
+export const AGENTS = [
+  ["claude-", "Claude Code"],
+  ["codex-", "Codex"],
+];
+
+/** The agent of a timeline, as far as its name tells. */
+export function agentOf(timeline) {
+  return AGENTS.find(([prefix]) => timeline.startsWith(prefix))?.[1] ?? "";
+}
+
+export function sessionRow(session) {
+  const files = session.newest?.summary?.files;
+  const agent = agentOf(session.timeline);
+  return h(
+    "div",
+    { class: "session", role: "listitem", dataset: { timeline: session.timeline } },
+    h("span", { class: `dot ${session.status ?? ""}`, "aria-hidden": "true" }),
+    h("a", { class: "name", href: href("session", { timeline: session.timeline }) }, line(session.title || session.timeline, 160)),
+    h("span", { class: "what quiet" }, session.title && h("span", { class: "mono" }, line(session.timeline, 60)), agent && h("span", {}, agent)),
+    h("span", { class: "status" }, session.status && h("span", { class: `state ${session.status}` }, shown(session.status))),
+    h("span", { class: "number", title: session.messages === null ? "" : count(session.messages, "message") }, count(session.checkpoints, "step")),
+    h("span", { class: "tally", title: "Files that the last step changed" }, files ? tally(files) : ""),
+    h("span", { class: "number cost" }, session.cost === null ? "" : `$${session.cost.toFixed(2)}`),
+    h("span", { class: "age quiet" }, when(session.updated_at)),
+  );
+}
+
+/** How many files were added, changed and removed. */
+export function tally({ added, changed, removed }) {
+  return [
+    added ? h("span", { class: "added" }, `+${added}`, h("span", { class: "unseen" }, " added ")) : null,
+    changed ? h("span", { class: "changed" }, `~${changed}`, h("span", { class: "unseen" }, " changed ")) : null,
+    removed ? h("span", { class: "removed" }, `-${removed}`, h("span", { class: "unseen" }, " removed ")) : null,
+  ];
+}
