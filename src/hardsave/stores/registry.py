@@ -54,6 +54,11 @@ def open_store(
 
 def repair_store(url: Any) -> Report:
     """Save what can be read of the store at `url`, which may be too damaged to be opened."""
+    if isinstance(url, str) and is_on_server(url):
+        raise Misuse(
+            f"{shown(url)!r} is no file that could be repaired, but kept by a server; look with "
+            "pg_amcheck what is damaged, and restore a backup of the server"
+        )
     if not isinstance(url, str) or not is_file(url):
         raise Misuse(f"{shown(url)!r} is no file that could be repaired; write sqlite:///path")
     from hardsave.stores.sqlite.salvage.repair import repair  # apsw is loaded only where it is used
