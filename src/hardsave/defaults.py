@@ -18,6 +18,8 @@ MAX_CODE_AGENT_BYTES = 128 * _KIB  # of that: most of it is about other things
 # The store
 
 BUSY_SECONDS = 30.0  # that a process waits for another one's lock on the store
+SERVER_SECONDS = 10.0  # that a call waits for a server of a store that cannot be reached
+SERVER_CONNECTIONS = 8  # that a process has to the server of a store, at most
 SPARE_BYTES = 4 * _MIB  # of the disk that a large save leaves free: to remove something needs room
 
 # States and names

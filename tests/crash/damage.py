@@ -13,8 +13,8 @@ import apsw
 
 import hardsave
 from hardsave.errors import Corrupt
+from hardsave.stores import packs
 from hardsave.stores.local.database import CHECKSUM_VFS, load_checksums
-from hardsave.stores.sqlite import packs
 from tests.crash import plants, scenarios
 from tests.crash.invariants import Promise, promises
 from tests.crash.scenarios import STORE, Session

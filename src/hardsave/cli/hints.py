@@ -9,6 +9,8 @@ import os
 import re
 from collections.abc import Callable, Collection
 
+from hardsave.stores.registry import shown
+
 PROGRAM = "hardsave"
 _REMOTE = ("jobs",)  # commands that ask a server as they ask a store
 
@@ -81,5 +83,5 @@ class Invocation:
         if self.server:
             return f"{PROGRAM} --server {quoted(self.server)}" if command in _REMOTE else PROGRAM
         directory = ["-C", quoted(self.directory)] if self.directory else []
-        store = ["--store", quoted(self.store)] if self.store else []
+        store = ["--store", quoted(shown(self.store))] if self.store else []
         return " ".join([PROGRAM, *directory, *store])

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import hardsave
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import SqliteStore, packs
+from hardsave.stores import packs
+from hardsave.stores.sqlite import SqliteStore
 from hardsave.stores.sqlite.gc import by_timeline, compact
 from hardsave.stores.sqlite.gc.by_timeline import (
     MIXED_BYTES,

@@ -16,6 +16,7 @@ from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import CheckpointRecord
 from hardsave.stores.base import Batch, Changes, ObjectsGone
+from hardsave.stores.group_commit import Ticket
 from hardsave.stores.host import processes
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.stores.sqlite.backup import backup_file
@@ -23,7 +24,6 @@ from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.stores.sqlite.gc import collect, vacuum
 from hardsave.stores.sqlite.gc.maintenance import Access
 from hardsave.stores.sqlite.write import pins
-from hardsave.stores.sqlite.write.group_commit import Ticket
 from hardsave.stores.sqlite.write.transaction import Write
 from hardsave.testing.batches import (
     Line,
@@ -156,7 +156,7 @@ def test_a_transaction_relies_on_nothing_that_it_removes(store: SqliteStore) -> 
 
 
 def packed(batch: Batch) -> Iterator[Any]:
-    from hardsave.stores.sqlite import packs
+    from hardsave.stores import packs
 
     return packs.pack(batch.objects.items())
 

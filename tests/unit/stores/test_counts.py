@@ -12,9 +12,10 @@ import pytest
 import hardsave
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import Hash
+from hardsave.stores import packs
 from hardsave.stores.base import Changes, TimelineQuery, TimelineRow
 from hardsave.stores.ledger import TaskQuery
-from hardsave.stores.sqlite import SqliteStore, counts, ledger, packs, schema
+from hardsave.stores.sqlite import SqliteStore, counts, ledger, schema
 from hardsave.stores.sqlite.connection import connect
 from hardsave.stores.sqlite.read import queries
 from hardsave.testing.batches import Line, an_object, operate, some_objects

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Misuse
-from hardsave.stores.sqlite.write import group_commit as group_module
-from hardsave.stores.sqlite.write.group_commit import GroupCommit, Ticket
+from hardsave.stores import group_commit as group_module
+from hardsave.stores.group_commit import GroupCommit, Ticket
 from tests.unit.stores.background import PATIENCE_SECONDS, start
 from tests.unit.stores.processes import eventually
 from tests.unit.stores.test_lock import interrupted_after

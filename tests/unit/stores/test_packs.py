@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import HASH_BYTES, Hash, digest
-from hardsave.stores import compression
-from hardsave.stores.sqlite import packs
+from hardsave.stores import compression, packs
 
 objects = st.lists(st.binary(max_size=200), max_size=20).map(
     lambda some: {digest(data): data for data in some}

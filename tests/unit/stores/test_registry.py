@@ -54,7 +54,7 @@ def test_what_follows_three_slashes_is_the_path(url: str, path: str) -> None:
         "memory://name",
         "memory:///name",
         "http://example.com/x",
-        "postgres:///x",
+        "mysql:///x",
         "://",
         " sqlite:///x",
         "\n",

@@ -10,9 +10,10 @@ import pytest
 import hardsave
 from hardsave.errors import Corrupt, Misuse, NotFound, Unavailable
 from hardsave.objects.records import Id
+from hardsave.stores import packs
 from hardsave.stores.base import Batch, Changes
 from hardsave.stores.results import Report
-from hardsave.stores.sqlite import SqliteStore, connection, packs
+from hardsave.stores.sqlite import SqliteStore, connection
 from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.testing.batches import Line, a_note, an_entry
 from tests.unit.stores import ruins

@@ -11,9 +11,9 @@ import pytest
 
 import hardsave
 from hardsave.errors import Corrupt, NotFound
+from hardsave.stores import packs as packs_module
 from hardsave.stores.registry import open_store
 from hardsave.stores.sqlite import SqliteStore, connection
-from hardsave.stores.sqlite import packs as packs_module
 from hardsave.vault import verify_objects
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
@@ -222,7 +222,7 @@ def test_a_single_altered_pack_is_named_and_hides_no_other(path: Path) -> None:
 
 
 def test_an_object_that_does_not_match_its_hash_is_named(path: Path) -> None:
-    from hardsave.stores.sqlite import packs
+    from hardsave.stores import packs
 
     named: list[str] = []
 

@@ -85,8 +85,12 @@ def _probe(what: str, session: Session) -> Finding:
 
 
 def _store(what: str, session: Session) -> Finding:
+    from hardsave.stores import registry
+
     session.vault.store.stats()
     path = session.store_path
+    if path is None and registry.is_on_server(session.url):
+        return Finding(what, "ok", registry.shown(session.url))
     if path is None:
         return Finding(
             what,

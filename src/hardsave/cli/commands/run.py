@@ -15,6 +15,7 @@ from hardsave.cli import arguments
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
+from hardsave.stores.registry import shown
 
 
 @command(
@@ -40,7 +41,7 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
     _ignore_outer_store(session)
     path = session.store_path
     if path is None:
-        raise Misuse(f"'run' needs a store on this machine, not {session.url!r}")
+        raise Misuse(f"'run' needs a store on this machine, not {shown(session.url)!r}")
     from hardsave.agents import registry
     from hardsave.daemon import election, launch, protocol, restart, running_agents, server
 

@@ -22,6 +22,7 @@ from hardsave.server.public import Public, public_of
 from hardsave.server.route import Allowed
 from hardsave.server.settings import Settings, settled
 from hardsave.server.tokens import LiveTokens, token_file
+from hardsave.stores.registry import shown
 
 if TYPE_CHECKING:
     from hardsave.server.running import Ready
@@ -99,7 +100,7 @@ def serve(session: Session, **given: Any) -> None:
     'hardsave token add' makes. Ctrl-C stops it.
     """
     settings = settings_of(session, given)
-    what = "all projects of this user" if settings.all_projects else session.url
+    what = "all projects of this user" if settings.all_projects else shown(session.url)
     start(session, settings, lambda ready: _tell(session, what, ready))
 
 

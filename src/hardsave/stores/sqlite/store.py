@@ -10,13 +10,14 @@ from hardsave.errors import Corrupt, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id, Note, OwnerRecord
+from hardsave.stores import packs
 from hardsave.stores.base import Batch, Durability, Survives, Turn
 from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
 from hardsave.stores.local.database import OPEN_AGAIN
 from hardsave.stores.local.turns import file_turn
 from hardsave.stores.results import Collected, Report, Stats
-from hardsave.stores.sqlite import counts, ledger, packs
+from hardsave.stores.sqlite import counts, ledger
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.backup.copier import Copier
 from hardsave.stores.sqlite.connection import (

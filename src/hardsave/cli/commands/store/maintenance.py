@@ -10,6 +10,7 @@ from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
 from hardsave.cli.errors import Exit
 from hardsave.cli.session import Session
+from hardsave.stores.registry import shown
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -26,7 +27,7 @@ def stats(session: Session) -> None:
     """Show how much is stored, and where."""
     found = session.vault.store.stats()
     session.out.result(
-        lambda: {"store": session.url, **found.as_dict()}, lambda: _lines(session, found)
+        lambda: {"store": shown(session.url), **found.as_dict()}, lambda: _lines(session, found)
     )
 
 
@@ -35,7 +36,7 @@ def _lines(session: Session, found: Stats) -> "list[Text]":
 
     return draw.fields(
         {
-            "store": session.url,
+            "store": shown(session.url),
             "timelines": f"{found.timelines:,}",
             "checkpoints": f"{found.checkpoints:,}",
             "objects": f"{found.objects:,}",
@@ -101,7 +102,7 @@ def repair(session: Session, yes: bool) -> Exit | None:
     No other process may have it open. The old files are set aside, never deleted; what is lost or
     incomplete is named, and then it ends with 5.
     """
-    if not session.out.confirm(f"repair {session.url}?", yes=yes, what="repair"):
+    if not session.out.confirm(f"repair {shown(session.url)}?", yes=yes, what="repair"):
         session.out.say("nothing was done")
         return Exit.FAILED
     with session.out.busy("repairing"):

@@ -16,8 +16,9 @@ from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import Corrupt, HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
+from hardsave.stores import packs
 from hardsave.stores.local.database import CHECKSUM_VFS, in_our_words, is_failing, load_checksums
-from hardsave.stores.sqlite import counts, packs, schema
+from hardsave.stores.sqlite import counts, schema
 from hardsave.stores.sqlite.connection import wal_bytes
 from hardsave.stores.sqlite.open import read_only
 from hardsave.stores.sqlite.read.object_index import bounds

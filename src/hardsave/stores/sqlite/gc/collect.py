@@ -21,7 +21,7 @@ import apsw
 from hardsave.errors import Corrupt, Unavailable
 from hardsave.objects.hashing import Hash, digest
 from hardsave.progress import Total, meter
-from hardsave.stores.sqlite import packs
+from hardsave.stores import packs
 from hardsave.stores.sqlite.connection import zeroing
 from hardsave.stores.sqlite.gc import vacuum
 from hardsave.stores.sqlite.gc.reachability import Reachability, Refs

@@ -15,7 +15,8 @@ import apsw
 
 from hardsave.objects.hashing import Hash
 from hardsave.progress import Total, meter
-from hardsave.stores.sqlite import counts, packs
+from hardsave.stores import packs
+from hardsave.stores.sqlite import counts
 from hardsave.stores.sqlite.connection import zeroing
 from hardsave.stores.sqlite.gc import by_timeline
 from hardsave.stores.sqlite.gc.collect import (

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import packs
+from hardsave.stores import packs
 from hardsave.stores.sqlite.gc.collect import swept_once_more, unindex
 from hardsave.stores.sqlite.gc.reachability import Refs
 from hardsave.stores.sqlite.read.object_index import bounds

@@ -26,7 +26,7 @@ import apsw
 from hardsave.errors import HardsaveError
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import packs
+from hardsave.stores import packs
 from hardsave.stores.sqlite.connection import zeroing
 from hardsave.stores.sqlite.open.read_only import is_disk_full
 from hardsave.stores.sqlite.read.object_index import add_rows, bounds, indexed_upto

@@ -17,7 +17,7 @@ from typing import Any
 import apsw
 
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import packs
+from hardsave.stores import packs
 from hardsave.tuples import NamedTuple
 
 USER_SHIFT = 40  # a pack's id is user << USER_SHIFT | a rising number

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 import apsw
 
 from hardsave.objects.hashing import Hash
+from hardsave.stores import packs
 from hardsave.stores.object_cache import ObjectCache
-from hardsave.stores.sqlite import packs
 from hardsave.stores.sqlite.connection import at_one_moment
 from hardsave.stores.sqlite.read.object_index import ObjectIndex, RecentPack, bounds
 from hardsave.tuples import NamedTuple

@@ -14,7 +14,7 @@ import apsw
 from hardsave.errors import Corrupt
 from hardsave.objects import envelope
 from hardsave.objects.hashing import Hash
-from hardsave.stores.sqlite import packs
+from hardsave.stores import packs
 from hardsave.stores.sqlite.read.object_index import USER_SHIFT, bounds, not_indexed, prefix
 from hardsave.stores.sqlite.salvage.rebuild import HIGHEST_PACK, Rebuild
 from hardsave.tuples import NamedTuple

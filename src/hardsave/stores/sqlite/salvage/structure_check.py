@@ -13,8 +13,9 @@ import apsw
 
 from hardsave.errors import HardsaveError
 from hardsave.objects.hashing import HASH_BYTES
+from hardsave.stores import packs
 from hardsave.stores.local.database import OPEN_AGAIN, in_our_words
-from hardsave.stores.sqlite import counts, packs
+from hardsave.stores.sqlite import counts
 from hardsave.stores.sqlite.backup import backup_file
 from hardsave.stores.sqlite.backup.backup_file import NUMBERED, path_of
 from hardsave.stores.sqlite.read.object_index import USER_SHIFT, prefix

@@ -19,6 +19,7 @@ from hardsave.objects.records import (
     LogRecord,
     Note,
 )
+from hardsave.stores import packs
 from hardsave.stores.base import (
     NO_CHANGES,
     Batch,
@@ -28,7 +29,7 @@ from hardsave.stores.base import (
 )
 from hardsave.stores.ledger import NO_WORK
 from hardsave.stores.local.database import translated
-from hardsave.stores.sqlite import attached, counts, ledger, packs, schema, workspaces
+from hardsave.stores.sqlite import attached, counts, ledger, schema, workspaces
 from hardsave.stores.sqlite.read.object_index import ObjectIndex, bounds
 from hardsave.stores.sqlite.write import needs, operations, pins, timeline_rows
 from hardsave.stores.sqlite.write.pins import Pin

@@ -19,10 +19,12 @@ from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import OwnerRecord, filled
 from hardsave.progress import check_deadline, within_deadline
+from hardsave.stores import packs
 from hardsave.stores.base import Batch
+from hardsave.stores.group_commit import GroupCommit, Ticket
 from hardsave.stores.local.database import free_bytes, translated
 from hardsave.stores.local.file_lock import FileLock
-from hardsave.stores.sqlite import ledger, packs
+from hardsave.stores.sqlite import ledger
 from hardsave.stores.sqlite.backup import backup_file, durable_files
 from hardsave.stores.sqlite.connection import cut_wal, wal_bytes_of
 from hardsave.stores.sqlite.gc import rewrite_lock
@@ -30,7 +32,6 @@ from hardsave.stores.sqlite.open.commit_mark import CommitMark
 from hardsave.stores.sqlite.open.file_identity import Changed, FileIdentity, IndexGone, WalGone
 from hardsave.stores.sqlite.open.read_only import ReadOnlyFile
 from hardsave.stores.sqlite.read.object_index import ObjectIndex
-from hardsave.stores.sqlite.write.group_commit import GroupCommit, Ticket
 from hardsave.stores.sqlite.write.pins import Pin
 from hardsave.stores.sqlite.write.transaction import (
     Change,

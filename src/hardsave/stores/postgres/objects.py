@@ -1,0 +1,144 @@
+"""Objects of a store, read by packs: what was saved together is mostly wanted together.
+
+A pack that is read for one object brings the others in it along, and they are kept in mind. A
+conversation that was saved turn by turn lies in one pack a turn, and refers back: a read brings the
+packs before it along, and the more the further reads go back, so a long one is few round trips.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from hardsave.objects.hashing import Hash
+from hardsave.stores import packs
+from hardsave.stores.object_cache import ObjectCache
+from hardsave.stores.postgres.connections import Connections, Row
+from hardsave.tuples import NamedTuple
+
+_FIRST_AHEAD = 64 * 1024  # bytes of packs that are read before they are asked for
+_MORE_AHEAD = 4  # times as many, by each read that goes further back
+_MOST_AHEAD = 4 * 1024 * 1024
+_LEAST_PACK = 256  # bytes, of which there may be many
+_PART_BYTES = 1 << 20  # of packs that a scan has in memory
+
+# The packs of what is asked for, and those right before the newest of them, within a bound of
+# bytes: a conversation refers back.
+READ = """
+    WITH wanted AS (
+        SELECT DISTINCT pack FROM objects
+        WHERE "user" = %(user)s AND hash = ANY (%(hashes)s::bytea[])
+    ), before AS (
+        SELECT id, sum(size) OVER (ORDER BY id DESC) AS bytes FROM packs
+        WHERE "user" = %(user)s AND id < (SELECT max(pack) FROM wanted)
+        ORDER BY id DESC LIMIT %(most)s
+    )
+    SELECT id, size, directory, body FROM packs
+    WHERE "user" = %(user)s AND id IN (
+        SELECT pack FROM wanted UNION SELECT id FROM before WHERE bytes <= %(bytes)s)
+    ORDER BY id DESC
+"""
+OF_OBJECTS = """
+    SELECT o.hash, p.size, p.directory, p.body FROM objects AS o
+    JOIN packs AS p ON p."user" = o."user" AND p.id = o.pack
+    WHERE o."user" = %(user)s AND o.hash = ANY (%(hashes)s::bytea[])
+"""
+MISSING = """
+    SELECT wanted.hash FROM unnest(%(hashes)s::bytea[]) AS wanted (hash)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM objects AS o WHERE o."user" = %(user)s AND o.hash = wanted.hash)
+"""
+NEXT_PACKS = """
+    SELECT p.id, p.size, p.directory, p.body FROM packs AS p JOIN (
+        SELECT id, sum(size) OVER (ORDER BY id) - size AS before FROM packs
+        WHERE "user" = %(user)s AND id > %(after)s AND id <= %(upto)s ORDER BY id LIMIT 100
+    ) AS part ON p."user" = %(user)s AND p.id = part.id AND part.before < %(bytes)s
+    ORDER BY p.id
+"""
+LAST_PACK = 'SELECT packs FROM heads WHERE "user" = %(user)s'
+
+
+class StoredPack(NamedTuple):
+    """One pack as it was read."""
+
+    id: int
+    objects: dict[Hash, bytes]
+
+
+class _Seen(NamedTuple):
+    """How far reads of a user went back, and how much the next one brings along."""
+
+    newest: int = 0  # pack of the last read
+    ahead: int = _FIRST_AHEAD  # bytes
+
+
+def _next(seen: _Seen, newest: int) -> _Seen:
+    goes_back = newest < seen.newest
+    ahead = min(_MOST_AHEAD, seen.ahead * _MORE_AHEAD) if goes_back else _FIRST_AHEAD
+    return _Seen(newest, ahead)
+
+
+class ObjectReader:
+    """Reads objects of all users, and keeps in mind what came along."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._cache = ObjectCache()
+        self._seen: dict[int, _Seen] = {}  # by user
+
+    def read(self, user: int, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        found = self._cache.get(user, hashes)
+        wanted = [address for address in hashes if address not in found]
+        if not wanted:
+            return found
+        seen = self._seen.get(user, _Seen())
+        values = {"user": user, "hashes": wanted, "bytes": seen.ahead}
+        values["most"] = seen.ahead // _LEAST_PACK
+        rows = self._connections.ask(READ, values)
+        came = self._unpacked(rows)
+        if rows:
+            self._seen[user] = _next(seen, rows[0][0])
+        self._cache.put(user, came)
+        found.update((address, came[address]) for address in wanted if address in came)
+        return found
+
+    def _unpacked(self, rows: list[Row]) -> dict[Hash, bytes]:
+        """The newest pack comes first: of what lies in two, the older one is right."""
+        came: dict[Hash, bytes] = {}
+        for _, size, directory, body in rows:
+            came |= packs.unpack(directory, body, size)
+        return came
+
+    def missing(self, user: int, hashes: Collection[Hash]) -> set[Hash]:
+        if not hashes:
+            return set()
+        values = {"user": user, "hashes": list(hashes)}
+        return {row[0] for row in self._connections.ask(MISSING, values)}
+
+    def scan(self, user: int) -> Iterator[StoredPack]:
+        """Packs in order, up to the last there is now. What is rewritten meanwhile keeps its id."""
+        rows: list[Row] = self._connections.ask(LAST_PACK, {"user": user})
+        at, upto = 0, rows[0][0] if rows else 0
+        while at < upto:
+            values = {"user": user, "after": at, "upto": upto, "bytes": _PART_BYTES}
+            rows = self._connections.ask(NEXT_PACKS, values)
+            if not rows:
+                return
+            for id, size, directory, body in rows:
+                yield StoredPack(id, packs.unpack(directory, body, size))
+            at = rows[-1][0]
+
+    def drop(self, user: int) -> None:
+        """Keep nothing of a user in mind: some of it is stored no longer."""
+        self._cache.drop(user)
+
+    def forget(self) -> None:
+        self._cache = ObjectCache()
+
+
+def merged(parts: Iterator[StoredPack]) -> Iterator[Mapping[Hash, bytes]]:
+    """The objects alone."""
+    return (part.objects for part in parts)
+
+
+def of_rows(rows: list[Any]) -> dict[Hash, bytes]:
+    """Those of `OF_OBJECTS`, each from the pack that it lies in."""
+    return {row[0]: packs.unpack(row[2], row[3], row[1])[row[0]] for row in rows}

@@ -1,0 +1,268 @@
+"""The contract of `stores.base` on a PostgreSQL server."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from hardsave.errors import HardsaveError, Unavailable
+from hardsave.logs import log
+from hardsave.objects.hashing import Hash
+from hardsave.objects.records import Id, Note, OwnerRecord
+from hardsave.stores import packs
+from hardsave.stores.base import Batch, CheckpointGone, Durability, Survives, Turn
+from hardsave.stores.group_commit import GroupCommit, Ticket
+from hardsave.stores.host.cache_folder import cache_folder
+from hardsave.stores.ledger import Moment
+from hardsave.stores.postgres import documents, schema, server_settings, soundness
+from hardsave.stores.postgres.address import address_of
+from hardsave.stores.postgres.collection import Collector
+from hardsave.stores.postgres.connections import Connection, Connections, Row, answers
+from hardsave.stores.postgres.objects import ObjectReader, merged
+from hardsave.stores.postgres.queries import PostgresQueries
+from hardsave.stores.postgres.refusals import Answer, number_in
+from hardsave.stores.postgres.translation import is_passing
+from hardsave.stores.postgres.turns import server_turn
+from hardsave.stores.results import Collected, Stats
+from hardsave.tuples import NamedTuple
+
+_GROUPS = 4  # that commit side by side; the callers of one user are always in the same
+_UNKNOWN = -1  # the number of a user that has never written
+_MICROSECONDS = 1_000_000
+
+_OBJECTS = "%s::bytea[], %s::bytea[], %s::bigint[], %s::bytea[], %s::bigint[], %s::bigint[]"
+_COMMIT = f"SELECT commit_1(%s::jsonb, %s::bytea[], {_OBJECTS})"
+_PUT = f"SELECT put_1(%s, %s, %s, {_OBJECTS})"
+_HOLD = """
+    INSERT INTO owners (
+        "user", id, session, host, boot, space, pid, pid_started, since, until, clock)
+    SELECT head."user", %s, %s, %s, %s, %s, %s, %s, %s, %s, %s FROM lock_user_1(%s) AS head
+    ON CONFLICT ("user", id) DO UPDATE SET until = excluded.until, clock = excluded.clock
+    RETURNING true
+"""
+_RENEW = """
+    UPDATE owners SET until = %(until)s, clock = %(clock)s
+    WHERE "user" = %(user)s AND id = %(id)s RETURNING true
+"""
+_LET_GO = 'DELETE FROM owners WHERE "user" = %(user)s AND id = %(id)s RETURNING true'
+_UNPIN = 'DELETE FROM pins WHERE "user" = %(user)s AND pin = %(pin)s RETURNING true'
+_STATS = """
+    SELECT (SELECT count(*) FROM timelines WHERE "user" = %(user)s AND NOT is_deleted),
+           (SELECT coalesce(sum(saved), 0)::bigint FROM timelines WHERE "user" = %(user)s),
+           coalesce(h.objects, 0), coalesce(h.object_bytes, 0), coalesce(h.pack_bytes, 0),
+           (SELECT coalesce(sum(pack_bytes), 0)::bigint FROM heads),
+           (SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
+            WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r')
+    FROM (SELECT) AS one LEFT JOIN heads AS h ON h."user" = %(user)s
+"""
+
+
+class PostgresStore(PostgresQueries):
+    """See `stores.base` for the contract. Threads share one instance; processes open their own."""
+
+    is_shared = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        durability: Durability = "power",
+        compress: Callable[[], bool] = packs.always,
+        read_only: bool = False,
+    ) -> None:
+        """With `read_only` nothing is made or written, and a missing store is `NotFound`."""
+        self._address = address_of(url)
+        self._compress = compress
+        self._read_only = read_only
+        self._connections = Connections(
+            self._address, read_only=read_only, survives_process_only=durability == "process"
+        )
+        self._id = schema.prepare(self._connections, self._address.schema, read_only=read_only)
+        self._connections.start(self._id)
+        self._objects = ObjectReader(self._connections)
+        self._users: dict[str | None, int] = {None: 0}  # they keep their numbers
+        self._groups = [GroupCommit[_Write, int](self._write) for _ in range(_GROUPS)]
+        self._latest = 0  # the last moment that this process has seen
+        self._warn(durability)
+
+    def __repr__(self) -> str:
+        return f"PostgresStore({self._address.shown!r})"
+
+    # Writing
+
+    def commit(self, batch: Batch) -> int:
+        self._connections.check()
+        made = documents.arrays(batch.objects, self._compress)
+        write = _Write(batch, (documents.document(batch), list(batch.requires), *made))
+        number = self._groups[hash(batch.user) % _GROUPS].submit(write)
+        if number is None:
+            raise Unavailable(
+                f"a save on {self._address.shown} was interrupted, and may be written; repeat it"
+            )
+        return number
+
+    def _write(self, tickets: Sequence[Ticket["_Write", int]]) -> None:
+        """Commit a group in one transaction. Two processes lock users in the same order."""
+        ordered = sorted(tickets, key=lambda ticket: ticket.item.batch.user or "")
+        try:
+            found = self._connections.run(lambda connection: _committed(connection, ordered))
+        except HardsaveError as error:
+            if len(ordered) > 1 and not is_passing(error.__cause__ or error):
+                for ticket in ordered:  # one of them cannot be written: the others can
+                    self._write([ticket])
+                return
+            for ticket in ordered:
+                ticket.error = error
+            return
+        for ticket, answer in zip(ordered, found, strict=True):
+            try:
+                ticket.result = number_in(ticket.item.batch, answer)
+            except HardsaveError as error:
+                ticket.error = error
+
+    def put_notes(
+        self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
+    ) -> None:
+        values = (user, id, documents.written(documents.rows(notes)), replace)
+        if self._connections.ask("SELECT put_notes_1(%s, %s, %s::jsonb, %s)", values) != [(True,)]:
+            raise CheckpointGone(f"there is no checkpoint {id.hex()} to put notes on")
+
+    def put(
+        self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
+    ) -> None:
+        made = documents.arrays(objects, self._compress)
+        self._connections.ask(_PUT, (user, pin, int(seconds * _MICROSECONDS), *made))
+
+    def unpin(
+        self,
+        user: str | None,
+        pin: bytes,
+        *,
+        given_up: Callable[[bytes], Collection[Hash]] | None = None,
+    ) -> None:
+        """What was given up is left to the next collection."""
+        self._rows(_UNPIN, user, pin=pin)
+
+    def collect(
+        self, refs: Callable[[bytes], Collection[Hash]], *, exact: bool = False
+    ) -> Collected:
+        self._connections.check()
+        collector = Collector(self._connections, self._objects, refs, self._compress)
+        clock = int.from_bytes(self._id[:8], "big", signed=True)
+        return collector.run(clock, exact=exact)
+
+    # The ledger
+
+    def moment(self) -> Moment:
+        """The server's time. Should its clock be set back, it stands still here until that time
+        has come again."""
+        ((at,),) = self._connections.ask("SELECT moment_1()")
+        self._latest = max(self._latest, at)
+        return Moment(self._id, self._latest)
+
+    def hold(self, user: str | None, owner: OwnerRecord, *, is_new: bool = False) -> bool:
+        if is_new:
+            return self._connections.ask(_HOLD, (*owner, user)) == [(True,)]
+        values = {"id": owner.id, "until": owner.until, "clock": owner.clock}
+        return self._rows(_RENEW, user, **values) == [(True,)]
+
+    def let_go(self, user: str | None, owner: Id) -> None:
+        self._rows(_LET_GO, user, id=owner)
+
+    # Reading
+
+    def _rows(self, sql: str, user: str | None, **values: Any) -> list[Row]:
+        return self._connections.ask(sql, {**values, "user": self._user(user)})
+
+    def _user(self, user: str | None) -> int:
+        known = self._users.get(user)
+        if known is None:
+            rows = self._connections.ask("SELECT id FROM users WHERE name = %s", (user,))
+            if not rows:
+                return _UNKNOWN
+            known = self._users[user] = int(rows[0][0])
+        return known
+
+    def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
+        self._connections.check()
+        return self._objects.read(self._user(user), hashes)
+
+    def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
+        self._connections.check()
+        return self._objects.missing(self._user(user), hashes)
+
+    def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
+        return merged(self._objects.scan(self._user(user)))
+
+    def latest_number(self, user: str | None) -> int:
+        row = self._row('SELECT number FROM heads WHERE "user" = %(user)s', user)
+        return 0 if row is None else int(row[0])
+
+    def last_purge(self, user: str | None) -> int:
+        row = self._row('SELECT purged FROM heads WHERE "user" = %(user)s', user)
+        return 0 if row is None else int(row[0])
+
+    # The store itself
+
+    def durability(self) -> Survives:
+        return server_settings.survives(self._settings())
+
+    def failover(self) -> str:
+        """What is lost when a replica takes over."""
+        return server_settings.failover(self._settings())
+
+    def _settings(self) -> server_settings.ServerSettings:
+        (row,) = self._connections.ask(server_settings.ASK)
+        return server_settings.ServerSettings._make(row)
+
+    def _warn(self, asked: Durability) -> None:
+        told = server_settings.warning(asked, self._settings())
+        if told is not None:
+            log(__name__).warning("%s: %s", self._address.shown, told)
+
+    def local(self, what: str) -> str | None:
+        folder = None if self._read_only else cache_folder()
+        return None if folder is None else f"{folder}/{self._id.hex()}-{what}"
+
+    def once(self, name: str) -> AbstractContextManager[Turn | None]:
+        self._connections.check()
+        return server_turn(self._connections, self._id, name)
+
+    def stats(self, user: str | None) -> Stats:
+        (row,) = self._rows(_STATS, user)
+        timelines, checkpoints, objects, object_bytes, own, every, size = row
+        return Stats(
+            *(timelines, checkpoints, objects, size),
+            own_bytes=size * own // every if every else 0,
+            object_bytes=object_bytes,
+        )
+
+    def forget(self) -> None:
+        self._connections.check()
+        self._objects.forget()
+
+    def check_usable(self) -> None:
+        found = self._connections.ask("SELECT id FROM store")
+        if found != [(self._id,)]:
+            raise Unavailable(
+                f"{self._address.shown} was replaced by another store while it was open; open it "
+                "again"
+            )
+
+    def verify(self) -> list[str]:
+        return soundness.faults(self._connections)
+
+    def close(self) -> None:
+        self._connections.close()
+
+
+class _Write(NamedTuple):
+    """A batch, and what is sent of it, made before other writers have to wait."""
+
+    batch: Batch
+    values: tuple[Any, ...]
+
+
+def _committed(connection: Connection, tickets: Sequence[Ticket[_Write, int]]) -> list[Answer]:
+    """What the server answers to each, in one round trip."""
+    asked = [(_COMMIT, ticket.item.values) for ticket in tickets]
+    return [rows[0][0] for rows in answers(connection, asked)]
