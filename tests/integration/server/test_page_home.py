@@ -180,7 +180,8 @@ def test_neither_a_save_nor_a_reload_moves_what_is_looked_at(
     with visiting(chromium, server) as visitor, server.vault() as vault:
         page = visitor.page
         visitor.go("")
-        sessions = visitor.see("virtual-list.sessions")
+        visitor.see(".session")
+        sessions = page.locator("virtual-list.sessions")
         assert page.locator(".session").count() < 100
         sessions.hover()
         page.mouse.wheel(0, 7_000)

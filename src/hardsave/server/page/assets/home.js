@@ -110,8 +110,7 @@ class Home {
   }
 
   keep() {
-    if (!this.isPlaced) return;
-    remember(this.place, { top: this.list.scrollTop, items: this.items.length });
+    if (this.isPlaced) remember(this.place, { anchor: this.anchor(new Set()), items: this.items.length });
   }
 
   async load() {
@@ -125,8 +124,8 @@ class Home {
       const found = await get("timelines", { ...this.query, limit }, { signal });
       this.items = [];
       this.take(found);
-      this.drawNow({ fresh: true });
-      this.list.scrollTop = kept?.top ?? 0;
+      this.list.scrollTop = 0;
+      this.drawNow({ fresh: true, anchor: kept?.anchor });
       this.isPlaced = true;
     } catch (problem) {
       failed(this.body, problem, () => this.load());
@@ -241,7 +240,8 @@ class Home {
       key: (at) => `${this.items[at].timeline} ${this.items[at].updated_at} ${this.items[at].checkpoints} ${this.items[at].title}`,
       row: (at) => sessionRow(this.items[at]),
     });
-    if (anchor) this.list.jump(this.items.findIndex((each) => each.timeline === anchor.timeline), anchor.offset);
+    const held = anchor ? this.items.findIndex((each) => each.timeline === anchor.timeline) : -1;
+    if (held >= 0) this.list.jump(held, anchor.offset);
     if (focused && document.activeElement?.closest?.(".session")?.dataset.timeline !== focused) this.focus(this.items.findIndex((each) => each.timeline === focused));
     this.keep();
   }
