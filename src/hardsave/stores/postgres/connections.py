@@ -156,6 +156,7 @@ class Connections:
             except (psycopg.Error, PoolTimeout, PoolClosed) as error:
                 self._check_open()
                 check_deadline()
+                self._check_writes(error)
                 if not is_passing(error) or time.monotonic() >= until:
                     raise_ours(error, self.shown)
             time.sleep(pause)
@@ -176,6 +177,13 @@ class Connections:
     def check(self) -> None:
         """`Misuse` if it was closed."""
         self._check_open()
+
+    def _check_writes(self, error: BaseException) -> None:
+        """A server that takes over refuses writes for a moment; a store for reading always does."""
+        if self._read_only and isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            raise Unavailable(
+                f"{self.shown} was opened for reading alone; open it without read_only=True"
+            ) from error
 
     def _check_is_same(self) -> None:
         if self._is_another:
