@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from hardsave.vault.undo import Operation
 
 
-def checkpoint(one: "Checkpoint") -> dict[str, Any]:
-    files = one.files
+def row(one: "Checkpoint") -> dict[str, Any]:
+    """What the row of a checkpoint says of it: no object is read for it."""
     return {
         "id": one.id,
         "ref": f"{one.timeline}:{one.seq}",
@@ -37,12 +37,19 @@ def checkpoint(one: "Checkpoint") -> dict[str, Any]:
         "status": one.status,
         "description": one.description,
         "metadata": to_json(one.metadata),
+        "task": one.task,
+        "attempt": one.attempt,
+    }
+
+
+def checkpoint(one: "Checkpoint") -> dict[str, Any]:
+    files = one.files
+    return {
+        **row(one),
         "files_id": None if files is None else files.id,
         "workspace": None if files is None else files.workspace,
         "git": git(one.git),
         "not_captured": left_out(one.not_captured),
-        "task": one.task,
-        "attempt": one.attempt,
         "by": one.by,
     }
 

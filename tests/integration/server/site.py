@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
@@ -63,18 +63,19 @@ class Site(NamedTuple):
 
     def send(self, method: str, path: str, **headers: str) -> httpx2.Response:
         """A request with an empty body, where one of its method has one."""
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        if method in ("POST", "PUT", "PATCH"):
-            given["content-type"] = "application/json"
-            return self.client.request(method, path, headers=given, content=b"{}")
-        return self.client.request(method, path, headers=given)
+        body: dict[str, Any] | None = {} if method in ("POST", "PUT", "PATCH") else None
+        return self._sent(method, path, body, headers)
 
     def send_sample(self, sample: Sample, **headers: str) -> httpx2.Response:
+        sent = {**sample.headers, **headers}
+        return self._sent(sample.route.method, sample.path, sample.body, sent)
+
+    def _sent(self, method: str, path: str, body: Any, headers: dict[str, str]) -> httpx2.Response:
+        """The answer; of a stream, which never ends, without its body."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        sent = {**sample.headers, **given}
-        method, path, body = sample.route.method, sample.path, sample.body
-        with self.client.stream(method, path, headers=sent, json=body) as answer:
-            if answer.headers["content-type"] != "text/event-stream":
+        with self.client.stream(method, path, headers=given, json=body) as answer:
+            is_stream = answer.headers.get("content-type") == "text/event-stream"
+            if not is_stream or method == "HEAD":
                 answer.read()
             return answer
 

@@ -43,19 +43,7 @@ def checkpoint(one: Checkpoint) -> dict[str, Any]:
     files = one.files
     summary = one.summary
     return {
-        "id": one.id,
-        "ref": f"{one.timeline}:{one.seq}",
-        "timeline": one.timeline,
-        "seq": one.seq,
-        "parent": one.parent,
-        "created_at": one.created_at.isoformat(),
-        "name": one.name,
-        "kind": one.kind,
-        "status": one.status,
-        "description": one.description,
-        "metadata": to_json(one.metadata),
-        "task": one.task,
-        "attempt": one.attempt,
+        **json_data.row(one),
         "workspace": None if files is None else files.workspace,
         "host": None if files is None else files.host,
         "summary": None if summary is None else _summary(summary),
