@@ -132,7 +132,7 @@ export class Rail {
         { class: "facts quiet small" },
         h("span", { class: "mono" }, `:${seq}`),
         when(created_at),
-        files && (files.added || files.changed || files.removed) && h("span", { class: "tally" }, tally(files)),
+        files && files.added + files.changed + files.removed > 0 && h("span", { class: "tally" }, tally(files)),
         new_messages > 0 && h("span", { class: "msg", title: count(new_messages, "new message") }, `+${new_messages} msg`),
         status !== "running" && h("span", { class: `word is-${line(status, 20)}` }, line(status, 20)),
         outside.length > 0 && h("span", { class: "warning", title: line(outside.join("; ")) }, "↗ outside"),

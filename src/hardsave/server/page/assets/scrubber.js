@@ -61,14 +61,15 @@ export class Scrubber {
       if (checkpoint.name) names.push(place);
       else if (told(checkpoint)[0] === "prompt") prompts.push(place);
     });
-    const head = history.places.get(history.head) ?? last;
+    const head = history.places.get(history.head);
+    const reached = head ?? ids.findLastIndex((id) => history.nodes.get(id).is_current);
     this.marks.setAttribute("viewBox", `0 0 ${last} 10`);
     this.marks.replaceChildren(
-      svg("path", { class: "past", d: `M0 5H${head}` }),
-      svg("path", { class: "ahead", d: `M${head} 5H${last}` }),
+      svg("path", { class: "past", d: `M0 5H${reached}` }),
+      svg("path", { class: "ahead", d: `M${reached} 5H${last}` }),
       svg("path", { class: "prompt", d: ticks(prompts, last, 2, 6) }),
       svg("path", { class: "name", d: ticks(names, last, 0, 10) }),
-      svg("path", { class: "head", d: `M${head} 0V10` }),
+      svg("path", { class: "head", d: head === undefined ? "" : `M${head} 0V10` }),
     );
   }
 }
