@@ -170,6 +170,7 @@ def test_what_is_saved_is_shown_as_it_happens(chromium: Browser, start: Start) -
         expect(rows(visitor)).to_have_count(1)
 
 
+@pytest.mark.torture  # on a busy machine its page is drawn later than it waits for
 def test_neither_a_save_nor_a_reload_moves_what_is_looked_at(
     chromium: Browser, start: Start
 ) -> None:
