@@ -18,10 +18,16 @@ CORES = $(shell $(BIN)/python -c \
 TOGETHER = -n $(shell expr $(CORES) + 1) --dist worksteal
 
 .NOTPARALLEL: # two installers in one environment would race
-.PHONY: help run test torture lint format types check bench dist lock clean
+
+# The frameworks of agents want versions of their own: they are installed beside, not into, what all
+# other tests run in.
+FRAMEWORKS := .venv-frameworks
+
+.PHONY: help run test test-frameworks types-frameworks torture lint format types check bench dist lock \
+  clean test-in-frameworks types-in-frameworks
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 run: $(READY)/test ## agents that are killed, and go on
 	@$(BIN)/hardsave demo
@@ -31,6 +37,22 @@ test: $(READY)/test ## all tests but the torture; ARGS="-k name" goes to pytest
 
 torture: $(READY)/test ## the tests that take minutes
 	@$(BIN)/python -m pytest $(TOGETHER) -m torture $(ARGS)
+
+test-frameworks: ## the adapters for agent frameworks, in an environment of their own
+	@$(MAKE) --no-print-directory VENV=$(FRAMEWORKS) test-in-frameworks
+
+types-frameworks: ## mypy, strict, of these adapters against the real frameworks
+	@$(MAKE) --no-print-directory VENV=$(FRAMEWORKS) types-in-frameworks
+
+# ARGS may name files; without any, all tests of frameworks are run.
+test-in-frameworks: $(READY)/frameworks
+	@HARDSAVE_TEST_FRAMEWORKS=1 $(BIN)/python -m pytest -p pytest_asyncio.plugin -p anyio.pytest_plugin \
+	  -o asyncio_default_fixture_loop_scope=function $(TOGETHER) \
+	  $(if $(filter tests/%,$(ARGS)),,tests/frameworks) $(ARGS)
+
+types-in-frameworks: $(READY)/frameworks
+	@$(BIN)/mypy --config-file tests/frameworks/mypy.toml --cache-dir .mypy_cache/frameworks \
+	  src/hardsave/adapters tests/frameworks examples/frameworks
 
 lint: $(READY)/lint ## rules and formatting
 	@$(BIN)/ruff check
@@ -58,7 +80,7 @@ clean: ## remove what was built and installed
 
 # The locks agree with each other because each is cut from one resolution of all groups together.
 # Versions stay as they are where they can; make lock UPGRADE=--upgrade moves them.
-GROUPS := test lint bench
+GROUPS := test lint bench frameworks
 ALL := $(VENV)/all.txt
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-annotate --no-emit-index-url --custom-compile-command 'make lock' $(UPGRADE)

@@ -49,38 +49,38 @@ if TYPE_CHECKING:
     from hardsave.timeline.step_summary import FileCounts, StepSummary
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.values.spelling import from_json, to_json
-    from hardsave.vault.bisect import Bisected, BisectTry
-    from hardsave.vault.captured import CapturedFiles
     from hardsave.vault.checkpoint import Checkpoint
-    from hardsave.vault.choosing import Kept
     from hardsave.vault.events import SaveFailed
-    from hardsave.vault.file_history import FileVersion
     from hardsave.vault.files import File, Files, GitState, LeftOut
-    from hardsave.vault.follow import Event, Following
-    from hardsave.vault.graph import GraphNode
-    from hardsave.vault.guard import Guard
+    from hardsave.vault.history.bisect import Bisected, BisectTry
+    from hardsave.vault.history.file_history import FileVersion
+    from hardsave.vault.history.follow import Event, Following
+    from hardsave.vault.history.graph import GraphNode
+    from hardsave.vault.history.session_list import Session
     from hardsave.vault.jobs.ledger import Jobs
     from hardsave.vault.jobs.spec import JobResumption, JobSpec
     from hardsave.vault.jobs.state import Job, JobHealth
     from hardsave.vault.line import Timeline
-    from hardsave.vault.not_saved import Checkout, NotSaved
     from hardsave.vault.opening import open_vault as open
     from hardsave.vault.opening import repair_store as repair
-    from hardsave.vault.purge import Purged
-    from hardsave.vault.repository import GitChanges
-    from hardsave.vault.restore_plan import FileChanges
-    from hardsave.vault.retain import Retained
-    from hardsave.vault.rewind import Rewind
-    from hardsave.vault.rollback import RolledBack
-    from hardsave.vault.save_request import ANY_HEAD
-    from hardsave.vault.search import Hit, Hits
-    from hardsave.vault.session_list import Session
+    from hardsave.vault.purge.purge import Purged
+    from hardsave.vault.restore.git_position import GitChanges
+    from hardsave.vault.restore.guard import Guard
+    from hardsave.vault.restore.not_saved import Checkout, NotSaved
+    from hardsave.vault.restore.path_choice import Kept
+    from hardsave.vault.restore.plan import FileChanges
+    from hardsave.vault.restore.rewind import Rewind
+    from hardsave.vault.restore.task_rollback import RolledBack
+    from hardsave.vault.restore.undo import Operation
+    from hardsave.vault.retention.retain import Retained
+    from hardsave.vault.retention.upkeep import Upkept
+    from hardsave.vault.save.captured import CapturedFiles
+    from hardsave.vault.save.request import ANY_HEAD
+    from hardsave.vault.search.search import Hit, Hits
     from hardsave.vault.store import Retention, VaultStore
-    from hardsave.vault.transfer import Exported, Imported
-    from hardsave.vault.undo import Operation
-    from hardsave.vault.upkeep import Upkept
+    from hardsave.vault.transfer.transfer import Exported, Imported
     from hardsave.vault.vault import Vault
-    from hardsave.vault.verify import Verification
+    from hardsave.vault.verify.verify import Verification
     from hardsave.vault.workspace import Fork, Watching, Workspace, WorkspaceStatus
     from hardsave.workspace.git_restore.left_behind import GitCommit
 
@@ -126,37 +126,37 @@ _HOMES = {
     "hardsave.timeline.step_summary": ("FileCounts", "StepSummary"),
     "hardsave.timeline.summary": ("TimelineSummary",),
     "hardsave.values.spelling": ("from_json", "to_json"),
-    "hardsave.vault.bisect": ("BisectTry", "Bisected"),
-    "hardsave.vault.captured": ("CapturedFiles",),
+    "hardsave.vault.history.bisect": ("BisectTry", "Bisected"),
+    "hardsave.vault.save.captured": ("CapturedFiles",),
     "hardsave.vault.checkpoint": ("Checkpoint",),
-    "hardsave.vault.choosing": ("Kept",),
+    "hardsave.vault.restore.path_choice": ("Kept",),
     "hardsave.vault.events": ("SaveFailed",),
-    "hardsave.vault.file_history": ("FileVersion",),
+    "hardsave.vault.history.file_history": ("FileVersion",),
     "hardsave.vault.files": ("File", "Files", "GitState", "LeftOut"),
-    "hardsave.vault.follow": ("Event", "Following"),
-    "hardsave.vault.graph": ("GraphNode",),
-    "hardsave.vault.guard": ("Guard",),
+    "hardsave.vault.history.follow": ("Event", "Following"),
+    "hardsave.vault.history.graph": ("GraphNode",),
+    "hardsave.vault.restore.guard": ("Guard",),
     "hardsave.vault.jobs.ledger": ("Jobs",),
     "hardsave.vault.jobs.spec": ("JobResumption", "JobSpec"),
     "hardsave.vault.jobs.state": ("Job", "JobHealth"),
     "hardsave.vault.line": ("Timeline",),
-    "hardsave.vault.not_saved": ("Checkout", "NotSaved"),
+    "hardsave.vault.restore.not_saved": ("Checkout", "NotSaved"),
     "hardsave.vault.opening": ("open_vault", "repair_store"),
-    "hardsave.vault.purge": ("Purged",),
-    "hardsave.vault.repository": ("GitChanges",),
-    "hardsave.vault.restore_plan": ("FileChanges",),
-    "hardsave.vault.retain": ("Retained",),
-    "hardsave.vault.rewind": ("Rewind",),
-    "hardsave.vault.rollback": ("RolledBack",),
-    "hardsave.vault.save_request": ("ANY_HEAD",),
-    "hardsave.vault.search": ("Hit", "Hits"),
-    "hardsave.vault.session_list": ("Session",),
+    "hardsave.vault.purge.purge": ("Purged",),
+    "hardsave.vault.restore.git_position": ("GitChanges",),
+    "hardsave.vault.restore.plan": ("FileChanges",),
+    "hardsave.vault.retention.retain": ("Retained",),
+    "hardsave.vault.restore.rewind": ("Rewind",),
+    "hardsave.vault.restore.task_rollback": ("RolledBack",),
+    "hardsave.vault.save.request": ("ANY_HEAD",),
+    "hardsave.vault.search.search": ("Hit", "Hits"),
+    "hardsave.vault.history.session_list": ("Session",),
     "hardsave.vault.store": ("Retention", "VaultStore"),
-    "hardsave.vault.transfer": ("Exported", "Imported"),
-    "hardsave.vault.undo": ("Operation",),
-    "hardsave.vault.upkeep": ("Upkept",),
+    "hardsave.vault.transfer.transfer": ("Exported", "Imported"),
+    "hardsave.vault.restore.undo": ("Operation",),
+    "hardsave.vault.retention.upkeep": ("Upkept",),
     "hardsave.vault.vault": ("Vault",),
-    "hardsave.vault.verify": ("Verification",),
+    "hardsave.vault.verify.verify": ("Verification",),
     "hardsave.vault.workspace": ("Fork", "Watching", "Workspace", "WorkspaceStatus"),
     "hardsave.workspace.git_restore.left_behind": ("GitCommit",),
 }

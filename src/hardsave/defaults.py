@@ -20,6 +20,8 @@ MAX_CODE_AGENT_BYTES = 128 * _KIB  # of that: most of it is about other things
 BUSY_SECONDS = 30.0  # that a process waits for another one's lock on the store
 SERVER_SECONDS = 10.0  # that a call waits for a server of a store that cannot be reached
 SERVER_CONNECTIONS = 8  # that a process has to the server of a store, at most
+REDIS_TTL_SECONDS = 7 * 86_400  # after the last save of a user, what a store on Redis has expires
+REDIS_WORKSPACE_BYTES = 64 * _MIB  # of a workspace that such a store takes
 SPARE_BYTES = 4 * _MIB  # of the disk that a large save leaves free: to remove something needs room
 
 # States and names
@@ -50,7 +52,7 @@ UNDO_DAYS = 30  # for so long operations can be undone
 
 # Tasks
 
-LEASE_SECONDS = 30.0  # without a heartbeat for so long, a process counts as dead
+LEASE_SECONDS = 25.0  # without a heartbeat for so long, a process counts as dead
 LEASE_HEARTBEATS = 3  # in the time of a lease: two may fail
 MAX_LEASE_SECONDS = 3600  # the longest lease that can be taken
 MAX_ATTEMPTS = 3  # of a task
@@ -58,6 +60,7 @@ KEEP_COMPLETED = 100  # completed tasks stay when old ones are forgotten
 CLEANUP_EVERY = 10  # iterations after which old ones are forgotten; 0: never
 GRACE_SECONDS = 10.0  # that a runner which is told to stop waits for its attempts
 POLL_SECONDS = 0.05  # between two looks at the store, by a runner or by `vault.follow()`
+ASK_SECONDS = 10.0  # after which a runner that was told of no task asks the ledger, about
 RETRY_ATTEMPTS = 3  # of a step
 RETRY_FIRST_SECONDS = 1.0  # before the second attempt; each further wait is twice as long,
 RETRY_MAX_SECONDS = 300.0  # up to this
@@ -66,6 +69,9 @@ RETRY_MAX_SECONDS = 300.0  # up to this
 
 JOB_TURNS = 50
 JOB_DAYS = 7  # for so long after its last save a job that is not finished can be resumed
+LEFT_DIRECTORIES = 8  # of attempts that have failed or died, that stay on a host for people
+LEFT_DIRECTORY_SECONDS = 86_400  # for so long
+HOST_CACHE_BYTES = _GIB  # of objects that a host keeps of a user's part of a store on a server
 CALLBACK_TRIES = 10
 CALLBACK_SECONDS = 30.0  # for one try
 WEBHOOK_TOLERANCE_SECONDS = 300  # between the time of a callback and that of its receiver

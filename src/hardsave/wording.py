@@ -1,6 +1,7 @@
 """What people are shown: counts, sizes, ages, texts of any origin made safe, and the hints of the
 library as commands. Pure."""
 
+import re
 import unicodedata
 from datetime import datetime
 
@@ -15,6 +16,8 @@ _STEPS = (
     (365 * 86_400, 30 * 86_400, "month"),
 )
 _YEAR = 365 * 86_400
+_PASSWORDS = (r"[^?]*", r"[^/?@]*\?.*")  # the second with a `?` in it, before any host
+_SECRET_OPTIONS = ("password", "oauth_client_secret", "scram_client_key", "scram_server_key")
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
@@ -28,6 +31,14 @@ def size(number: int) -> str:
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
     return f"{number:,} bytes" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def without_password(url: str) -> str:
+    """The URL of a store, to be told and compared: with no secret in it. A password may have been
+    written as it is, with any character in it: all up to the last `@` is taken for it."""
+    for password in _PASSWORDS:
+        url = re.sub(rf"(://[^/?@:]*):{password}@", r"\1:***@", url)
+    return re.sub(rf"((?:{'|'.join(_SECRET_OPTIONS)})=)[^&]*", r"\1***", url)
 
 
 def shown(text: str) -> str:

@@ -18,7 +18,7 @@ from hardsave.stores.sqlite.open.commit_mark import CommitMark
 from hardsave.stores.sqlite.read.object_index import add_rows
 from hardsave.stores.sqlite.write.transaction import Item, Transaction
 from hardsave.stores.sqlite.write.writer import Writer
-from hardsave.vault import purge
+from hardsave.vault.purge import purge
 
 
 def answer_before_commit() -> None:

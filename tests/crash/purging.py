@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import hardsave
-import hardsave.vault.purge  # now: a call that fails while Python loads it says nothing
-import hardsave.vault.search
+import hardsave.vault.purge.purge  # now: a call that fails while Python loads it says nothing
+import hardsave.vault.search.search
 from hardsave.errors import HardsaveError
 from hardsave.stores.sqlite.backup import copier
 from hardsave.stores.sqlite.backup.copier import Copier

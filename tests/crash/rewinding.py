@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import hardsave
 from hardsave.errors import HardsaveError
-from hardsave.vault.restore_plan import FileChanges
+from hardsave.vault.restore.plan import FileChanges
 from tests.crash import injector, restoring, scenarios
 from tests.crash.events import Event, Kind
 from tests.crash.injector import WatchedVfs

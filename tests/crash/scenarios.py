@@ -27,7 +27,7 @@ from unittest import mock
 import apsw
 
 import hardsave
-import hardsave.vault.transfer  # now: a call that fails while Python loads it says nothing
+import hardsave.vault.transfer.transfer  # now: a call that fails while Python loads it says nothing
 from hardsave.errors import HardsaveError
 from hardsave.objects import envelope
 from hardsave.objects.hashing import digest

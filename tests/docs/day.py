@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rich.text import Text
 
@@ -60,10 +60,10 @@ class Day:
         self._now = time.time_ns() // 1_000 - 200 * MINUTE
         store = registry.open_store(f"sqlite:///{home / 'store.db'}")
         with Vault(store, clock=self._clock) as vault:
-            self._write({"src/parser.py": PARSER, ".env": "TOKEN=1\n", ".gitignore": ".env\n"})
-            self._morning(_Session(self, vault, "7d63e7b0-f288-46b6-abcd-2f90475a4877"))
+            self.write({"src/parser.py": PARSER, ".env": "TOKEN=1\n", ".gitignore": ".env\n"})
+            self._morning(Session(self, vault, "7d63e7b0-f288-46b6-abcd-2f90475a4877"))
             self._now += 165 * MINUTE
-            self._noon(_Session(self, vault, "0b6e41a7-0e9f-4d0c-9d4e-51a1b0a2d6c3"))
+            self._noon(Session(self, vault, "0b6e41a7-0e9f-4d0c-9d4e-51a1b0a2d6c3"))
 
     def seen(self, view: View, width: int) -> Text:
         """What a command shows on a terminal of this width, colours and all."""
@@ -90,7 +90,7 @@ class Day:
         self._now += MINUTE // 3
         return self._now
 
-    def _morning(self, session: "_Session") -> None:
+    def _morning(self, session: "Session") -> None:
         session.prompt("Fix the parser so that it splits words, and add a test")
         session.call("Edit", "src/parser.py", {"src/parser.py": SPLITS})
         session.call("Write", "tests/test_parser.py", {"tests/test_parser.py": TEST})
@@ -100,24 +100,32 @@ class Day:
         session.call("Bash", "git push origin main")
         session.answer("Pushed.")
 
-    def _noon(self, session: "_Session") -> None:
+    def _noon(self, session: "Session") -> None:
         session.prompt("Make the parser fast, and remove what is not needed any more")
         session.call("Edit", "src/parser.py", {"src/parser.py": FAST})
         session.call("Bash", "rm -rf tests .env", removes=("tests/test_parser.py", ".env"))
         session.answer("It is fast, and I removed what is not needed.")
 
-    def _write(self, files: dict[str, str]) -> None:
+    def write(self, files: dict[str, str]) -> None:
         for path, text in files.items():
             (self.project / path).parent.mkdir(parents=True, exist_ok=True)
             (self.project / path).write_text(text)
 
 
-class _Session:
+class Place(Protocol):
+    """Where a session works."""
+
+    project: Path
+
+    def write(self, files: dict[str, str]) -> None: ...
+
+
+class Session:
     """Says and does what it is told, with the checkpoints that hooks would make of it."""
 
-    def __init__(self, day: Day, vault: Vault, id: str) -> None:
-        self._day, self._id, self._calls = day, id, 0
-        self._line = vault.timeline(f"{CLAUDE_CODE.program}-{id}")
+    def __init__(self, place: Place, vault: Vault, id: str) -> None:
+        self._place, self._id, self._calls = place, id, 0
+        self.line = vault.timeline(f"{CLAUDE_CODE.program}-{id}")
         self._unsaved: list[dict[str, object]] = []
 
     def prompt(self, text: str) -> None:
@@ -130,6 +138,7 @@ class _Session:
         about: str,
         files: dict[str, str] | None = None,
         removes: Sequence[str] = (),
+        printed: str = "ok",
     ) -> None:
         self._calls += 1
         step = hardsave.StepSummary(
@@ -139,26 +148,26 @@ class _Session:
         call = {"type": "tool_use", "id": step.call_id, "name": tool, "input": given}
         self._unsaved.append({"role": "assistant", "content": [call]})
         self._save(f"before {tool}: {about}", step)
-        self._day._write(files or {})
+        self._place.write(files or {})
         for path in removes:
-            (self._day.project / path).unlink()
+            (self._place.project / path).unlink()
         after = step.replace(phase="after", outside=outside.reached(tool, given))
         self._save(f"after {tool}: {about}", after)
-        result = {"type": "tool_result", "tool_use_id": step.call_id, "content": "ok"}
+        result = {"type": "tool_result", "tool_use_id": step.call_id, "content": printed}
         self._unsaved.append({"role": "user", "content": [result]})
 
-    def answer(self, text: str) -> None:
+    def answer(self, text: str, **about: Any) -> None:
         self._unsaved.append({"role": "assistant", "content": text})
-        self._save("answered", hardsave.StepSummary())
+        self._save("answered", hardsave.StepSummary(), **about)
 
-    def _save(self, description: str, step: hardsave.StepSummary, title: str = "") -> None:
+    def _save(self, description: str, step: hardsave.StepSummary, **about: Any) -> None:
         transcript = {"agent": CLAUDE_CODE.name, "session": self._id, "path": "", "offset": 0}
-        self._line.append(
+        self.line.append(
             {"transcript": transcript, "messages": self._unsaved, "lines": []},
             description=description,
             metadata={"agent": CLAUDE_CODE.name, "session": self._id},
-            workspace=self._day.project,
+            workspace=self._place.project,
             step=step,
-            title=title,
+            **about,
         )
         self._unsaved = []

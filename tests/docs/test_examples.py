@@ -91,7 +91,7 @@ def test_a_program_of_the_page_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = blocks(DOCS / "howto" / "tasks.md", "python")[1]
-    (tmp_path / "Makefile").write_text("all:\n\t@ls store.db-tether-*\n")
+    (tmp_path / "Makefile").write_text("all:\n\t@ls store.db-child-lock-*\n")
     monkeypatch.chdir(tmp_path)
     script = f"""{program}
 with hardsave.open("sqlite:///{tmp_path}/store.db") as vault:

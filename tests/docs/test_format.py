@@ -320,7 +320,7 @@ def test_the_tables_are_those_of_the_page(saved: Saved, tmp_path: Path) -> None:
     with hardsave.open(f"sqlite:///{path}") as vault:  # indexes come with the rows they are for
         vault.timeline("main").save_files(tmp_path / "work")
     file = StoreFile(path)
-    sql, _ = blocks(PAGE, "sql")  # the second is the backup's
+    sql, *_ = blocks(PAGE, "sql")  # then come the backup's, and PostgreSQL's
     page = sqlite3.connect(":memory:")
     page.executescript(sql)
     shown = {name: described(page.execute, name) for (name,) in page.execute(TABLES)}

@@ -39,7 +39,7 @@ def test_what_init_is_typed_for_is_done(
 
 def test_its_settings_start_the_server() -> None:
     (codex,) = blocks(PAGE, "toml")
-    others, _ = blocks(PAGE, "json")
+    others, *_ = blocks(PAGE, "json")
     for told in (
         tomllib.loads(codex)["mcp_servers"]["hardsave"],
         json.loads(others)["mcpServers"]["hardsave"],

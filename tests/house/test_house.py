@@ -48,10 +48,13 @@ TEST_LIBRARIES = {"hypothesis", "pytest"}
 
 # Distributions that are not called like their module, or that come with another one's version.
 RENAMED = {
+    "agents": "openai-agents",
     "pydantic_ai": "pydantic-ai-slim",
     "pydantic_graph": "pydantic-ai-slim",
     "yaml": "pyyaml",
 }
+# Packages that several distributions share: what follows their first name tells which it is.
+SHARED = {"backports.zstd": "backports-zstd", "langgraph.checkpoint": "langgraph-checkpoint"}
 
 
 # The files
@@ -242,6 +245,19 @@ def extra_dependencies() -> set[str]:
     return {distribution(requirement) for extra in extras.values() for requirement in extra}
 
 
+def dependencies_of_frameworks() -> set[str]:
+    """Return what only adapters import: it is tested in an environment of its own."""
+    adapters = ROOT / "src/hardsave/adapters"
+    elsewhere = set().union(
+        *(
+            third_party(path.read_text())
+            for path in (ROOT / "src").rglob("*.py")
+            if adapters not in path.parents
+        )
+    )
+    return extra_dependencies() - elsewhere
+
+
 def third_party(source: str) -> set[str]:
     """Return the distributions whose modules are imported anywhere in the source."""
     modules: set[str] = set()
@@ -259,7 +275,7 @@ def provider(module: str) -> str:
     first, *rest = module.split(".")
     if first in RENAMED:
         return RENAMED[first]
-    return distribution(f"{first}-{rest[0]}" if first == "backports" and rest else first)
+    return SHARED.get(f"{first}.{rest[0]}" if rest else first, distribution(first))
 
 
 def test_the_dependencies_are_exactly_what_the_source_imports() -> None:
@@ -271,7 +287,18 @@ def test_the_dependencies_are_exactly_what_the_source_imports() -> None:
 
 
 def test_every_extra_is_tested() -> None:
-    assert extra_dependencies() <= versions(LOCKS["test"]).keys()
+    of_frameworks = dependencies_of_frameworks()
+    assert extra_dependencies() - of_frameworks <= versions(LOCKS["test"]).keys()
+    assert of_frameworks <= versions(LOCKS["frameworks"]).keys()
+
+
+def test_adapters_are_type_checked_as_strictly_as_the_rest() -> None:
+    def rules(path: str) -> dict[str, object]:
+        found: dict[str, object] = tomllib.loads((ROOT / path).read_text())["tool"]["mypy"]
+        where = {"mypy_path", "exclude", "overrides"}
+        return {name: value for name, value in found.items() if name not in where}
+
+    assert rules("tests/frameworks/mypy.toml") == rules("pyproject.toml")
 
 
 @pytest.mark.parametrize("module", ["hardsave", "hardsave.cli.main", "hardsave.runtime.agent"])
@@ -289,6 +316,8 @@ def test_the_search_for_imports_looks_into_functions_and_namespaces() -> None:
     assert third_party("from . import codec\nimport hardsave") == set()
     assert third_party("from compression import zstd") == set()
     assert third_party("import msgspec, pydantic.main") == {"msgspec", "pydantic"}
+    assert third_party("from langgraph.checkpoint import base") == {"langgraph-checkpoint"}
+    assert third_party("from langgraph.types import Send") == {"langgraph"}
 
 
 def test_the_package_is_marked_as_typed() -> None:

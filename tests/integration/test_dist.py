@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.house.test_house import files_of_the_project
+from tests.integration.server.browser import NEEDS_CHROMIUM, launched, visiting
+from tests.integration.server.conftest import starting
 
 ROOT = Path(__file__).parents[2]
 NEEDED = ("hatchling", "pip")
@@ -99,6 +101,30 @@ def test_the_wheel_works_in_an_environment_of_its_own(built: Path, tmp_path: Pat
     assert (work / "file").read_text() == "first"
     hook = run([place / "bin/hardsave-hook", "claude-code"], work, text="{}")
     assert "Traceback" not in hook
+
+
+@NEEDS_CHROMIUM
+def test_the_wheel_alone_serves_the_page(built: Path, tmp_path: Path) -> None:
+    unpacked = tmp_path / "wheel"
+    with zipfile.ZipFile(only(built, ".whl")) as wheel:
+        wheel.extractall(unpacked)  # noqa: S202 # our own
+    (mark,) = unpacked.glob("hardsave/server/page/assets/search.js")
+    mark.write_text(mark.read_text().replace("Fewer words find more.", "Of the wheel."))
+    with starting(tmp_path) as start, launched() as browser:
+        server = start(PYTHONPATH=str(unpacked))
+        with server.vault() as vault:
+            vault.timeline("main").append({"messages": [{"role": "user", "content": "Fix it"}]})
+        with visiting(browser, server) as visitor:
+            for screen, seen in (
+                ("", ".session"),
+                ("session?timeline=main", ".message"),
+                ("work", ".empty"),
+                ("inbox", ".empty"),
+                ("health", ".findings li"),
+                ("search?text=zzzz", "text=Of the wheel."),
+            ):
+                visitor.page.goto(f"{server.url}/#/{screen}")
+                visitor.see(seen)
 
 
 def run(command: "list[str | Path]", directory: Path, *, text: str = "") -> str:

@@ -16,8 +16,8 @@ from hardsave.errors import Conflict, Misuse, Unstorable
 from hardsave.stores.base import Batch
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.vault.events import SaveFailed
-from hardsave.vault.guard import Guard
 from hardsave.vault.opening import open_vault
+from hardsave.vault.restore.guard import Guard
 
 PAIRS = [
     (hardsave.Vault, aio.Vault),
@@ -423,7 +423,7 @@ def test_a_guard_that_is_cancelled_again_and_again_is_left_first(
 
 
 def test_whoever_awaits_an_attempt_can_name_it() -> None:
-    from hardsave.tasks import awaited_attempt
+    from hardsave.tasks import async_attempt as awaited_attempt
 
     assert aio.Attempt is awaited_attempt.Attempt
     assert {name for name in aio.__all__ if not hasattr(aio, name)} == set()

@@ -14,7 +14,7 @@ from hardsave.config import trust
 from hardsave.daemon import spool
 from hardsave.errors import Unavailable
 from hardsave.stores.registry import file_path
-from hardsave.vault import projects
+from hardsave.vault.workspaces import projects
 from tests.unit.repositories import begin_repository
 
 

@@ -124,7 +124,7 @@ def test_a_capture_that_is_late_saves_nothing(
 def test_a_restore_that_is_decided_is_carried_to_its_end(
     vault: hardsave.Vault, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hardsave.vault import rewind
+    from hardsave.vault.restore import rewind
 
     with vault:
         line = vault.timeline("main")

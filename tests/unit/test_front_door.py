@@ -218,7 +218,7 @@ def test_a_save_into_a_file_loads_nothing_that_it_could_do_without(tmp_path: Pat
     assert "apsw" in found
     slow = {"asyncio", "decimal", "json", "logging", "pathlib", "unicodedata", "urllib", "zoneinfo"}
     assert not found & slow
-    assert not found & {"hardsave.objects.redaction", "hardsave.vault.search_index"}
+    assert not found & {"hardsave.objects.redaction", "hardsave.vault.search.index"}
     assert "hardsave.stores.compression" not in found
 
 

@@ -36,7 +36,17 @@ def _codex() -> AgentSpec:
     return CODEX
 
 
-_OURS: dict[str, Callable[[], AgentSpec]] = {"claude-code": _claude_code, "codex": _codex}
+def _qwen_code() -> AgentSpec:
+    from hardsave.agents.qwen_code.spec import QWEN_CODE
+
+    return QWEN_CODE
+
+
+_OURS: dict[str, Callable[[], AgentSpec]] = {
+    "claude-code": _claude_code,
+    "codex": _codex,
+    "qwen-code": _qwen_code,
+}
 _registered: dict[str, AgentSpec] = {}
 
 

@@ -210,6 +210,11 @@ class AgentSpec(ABC):
         else. An agent CLI with other words translates them into those of `agents.events`."""
         return events.parse(data)
 
+    def is_step(self, event: Event) -> bool:
+        """Whether a call of a hook is worth a checkpoint: an agent CLI may call one of ours also
+        when nothing has happened that the others did not tell."""
+        return True
+
     def warning(self, text: str) -> bytes:
         """What one of its hooks prints so that its user reads this, and the model does not."""
         told = json.dumps({"systemMessage": text}, ensure_ascii=False)

@@ -15,7 +15,7 @@ from hardsave.agents import registry
 from hardsave.agents.spec import AgentSpec
 from hardsave.agents.transcripts import EMPTY, Mark, Reading, pieces
 from hardsave.tuples import NamedTuple
-from hardsave.vault.parts import Parts
+from hardsave.vault.save.parts import Parts
 
 
 class Unreadable(Exception):

@@ -33,15 +33,15 @@ from hardsave.page import Page
 if TYPE_CHECKING:
     from hardsave.aio.jobs import Jobs
     from hardsave.aio.store import Retention, VaultStore
-    from hardsave.tasks.awaited import Runner, Tasks
-    from hardsave.tasks.awaited_attempt import Attempt
+    from hardsave.tasks.async_attempt import Attempt
+    from hardsave.tasks.async_ledger import Runner, Tasks
 
 _HOME_OF = {
-    "Attempt": "hardsave.tasks.awaited_attempt",
+    "Attempt": "hardsave.tasks.async_attempt",
     "Jobs": "hardsave.aio.jobs",
     "Retention": "hardsave.aio.store",
-    "Runner": "hardsave.tasks.awaited",
-    "Tasks": "hardsave.tasks.awaited",
+    "Runner": "hardsave.tasks.async_ledger",
+    "Tasks": "hardsave.tasks.async_ledger",
     "VaultStore": "hardsave.aio.store",
 }
 

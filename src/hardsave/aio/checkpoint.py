@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 from hardsave.aio.pool import Pool
 from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault import checkpoint as sync_checkpoint
-from hardsave.vault.save_request import Expected
+from hardsave.vault.save.request import Expected
 
 if TYPE_CHECKING:
-    from hardsave.vault.file_history import FileVersion
-    from hardsave.vault.follow import Event
-    from hardsave.vault.graph import GraphNode
-    from hardsave.vault.search import Hit, Hits
-    from hardsave.vault.session_list import Session
+    from hardsave.vault.history.file_history import FileVersion
+    from hardsave.vault.history.follow import Event
+    from hardsave.vault.history.graph import GraphNode
+    from hardsave.vault.history.session_list import Session
+    from hardsave.vault.search.search import Hit, Hits
 
 
 class Checkpoint:
@@ -131,7 +131,7 @@ def awaited_hit(hit: "Hit[sync_checkpoint.Checkpoint]", pool: Pool) -> "Hit[Chec
 
 
 def awaited_hits(found: "Hits[sync_checkpoint.Checkpoint]", pool: Pool) -> "Hits[Checkpoint]":
-    from hardsave.vault.search import Hits  # loaded by the search
+    from hardsave.vault.search.search import Hits  # loaded by the search
 
     hits = [awaited_hit(hit, pool) for hit in found]
     return Hits(hits, found.next, unsearched=found.unsearched, reaches=found.reaches)

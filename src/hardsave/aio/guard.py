@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hardsave.aio.pool import Pool
 
 if TYPE_CHECKING:
-    from hardsave.vault import guard as sync_guard
+    from hardsave.vault.restore import guard as sync_guard
 
 
 class Guard:

@@ -15,18 +15,18 @@ from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault.events import EventName, SaveFailed
 from hardsave.vault.line_saves import Directory
-from hardsave.vault.receipt import Receipt, receipt
-from hardsave.vault.rewind import Rewind
-from hardsave.vault.rewind_request import What
-from hardsave.vault.save_request import Expected
-from hardsave.vault.undo import Operation
+from hardsave.vault.restore.rewind import Rewind
+from hardsave.vault.restore.rewind_request import What
+from hardsave.vault.restore.undo import Operation
+from hardsave.vault.save.receipt import Receipt, receipt
+from hardsave.vault.save.request import Expected
 
 if TYPE_CHECKING:
     from hardsave.timeline.summary import TimelineSummary
-    from hardsave.vault.bisect import Bisected, BisectTry
-    from hardsave.vault.captured import CapturedFiles
-    from hardsave.vault.choosing import Scope
-    from hardsave.vault.graph import GraphNode
+    from hardsave.vault.history.bisect import Bisected, BisectTry
+    from hardsave.vault.history.graph import GraphNode
+    from hardsave.vault.restore.path_choice import Scope
+    from hardsave.vault.save.captured import CapturedFiles
 
 T = TypeVar("T")
 

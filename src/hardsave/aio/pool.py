@@ -12,9 +12,9 @@ from hardsave.errors import Misuse
 from hardsave.logs import log
 from hardsave.objects.records import Id
 from hardsave.tasks.threads import Crew
-from hardsave.vault import own_moves
 from hardsave.vault.events import EventName
 from hardsave.vault.request_key import repeats
+from hardsave.vault.restore import own_moves
 
 T = TypeVar("T")
 P = ParamSpec("P")

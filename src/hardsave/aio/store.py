@@ -4,16 +4,17 @@ from typing import TYPE_CHECKING
 
 from hardsave.aio.checkpoint import Ref, plain
 from hardsave.aio.pool import Pool
+from hardsave.stores.base import Survives
 from hardsave.stores.results import Collected, Report, Stats
 from hardsave.vault import store as sync_store
 
 if TYPE_CHECKING:
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import RetentionPlan
-    from hardsave.vault.purge import Purged
-    from hardsave.vault.retain import Retained
-    from hardsave.vault.upkeep import Upkept
-    from hardsave.vault.verify import Verification
+    from hardsave.vault.purge.purge import Purged
+    from hardsave.vault.retention.retain import Retained
+    from hardsave.vault.retention.upkeep import Upkept
+    from hardsave.vault.verify.verify import Verification
 
 
 class VaultStore:
@@ -31,6 +32,12 @@ class VaultStore:
 
     async def check_usable(self) -> None:
         await self._pool.run(self._sync.check_usable)
+
+    async def durability(self) -> Survives:
+        return await self._pool.run(self._sync.durability)
+
+    async def failover(self) -> str:
+        return await self._pool.run(self._sync.failover)
 
     async def verify(self, ref: Ref | None = None) -> "Verification":
         return await self._pool.run(self._sync.verify, None if ref is None else plain(ref))

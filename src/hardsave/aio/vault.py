@@ -23,20 +23,20 @@ from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault import vault as sync_vault
 from hardsave.vault.events import EventName, is_async
-from hardsave.vault.undo import Operation
+from hardsave.vault.restore.undo import Operation
 
 if TYPE_CHECKING:
     import os
 
     from hardsave.aio.jobs import Jobs
     from hardsave.aio.store import Retention, VaultStore
-    from hardsave.tasks.awaited import Tasks
+    from hardsave.tasks.async_ledger import Tasks
     from hardsave.timeline.diff import Diff
-    from hardsave.vault.file_history import FileVersion
-    from hardsave.vault.follow import Event, Following
-    from hardsave.vault.search import Hits
-    from hardsave.vault.session_list import Session
-    from hardsave.vault.transfer import Exported, Imported
+    from hardsave.vault.history.file_history import FileVersion
+    from hardsave.vault.history.follow import Event, Following
+    from hardsave.vault.history.session_list import Session
+    from hardsave.vault.search.search import Hits
+    from hardsave.vault.transfer.transfer import Exported, Imported
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class Vault:
 
     @property
     def tasks(self) -> "Tasks":
-        from hardsave.tasks.awaited import Tasks  # many programs only save
+        from hardsave.tasks.async_ledger import Tasks  # many programs only save
 
         return Tasks(self._sync.tasks, self._pool)
 

@@ -7,7 +7,7 @@ from hardsave.aio.checkpoint import Checkpoint, Ref, plain
 from hardsave.aio.line import Timeline
 from hardsave.aio.pool import Pool
 from hardsave.record import Record
-from hardsave.vault.rewind import Rewind
+from hardsave.vault.restore.rewind import Rewind
 
 if TYPE_CHECKING:
     import os
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hardsave.vault import workspace as sync_workspace
-    from hardsave.vault.captured import CapturedFiles
-    from hardsave.vault.choosing import Scope
+    from hardsave.vault.restore.path_choice import Scope
+    from hardsave.vault.save.captured import CapturedFiles
     from hardsave.vault.workspace import Watching, WorkspaceStatus
 
 T = TypeVar("T")

@@ -27,9 +27,14 @@ def load_agents(where: str | None) -> dict[str, Any]:
     """The agents that were named. What its author's code raises is shown as such."""
     if where is None:
         raise Misuse("which agents? --agents FILE.py:NAME names a dict of them")
-    place, name, found = _loaded(where, "--agents")
+    return load_dict(where, "--agents", "agents")
+
+
+def load_dict(where: str, option: str, of: str) -> dict[str, Any]:
+    """A dict that was named."""
+    place, name, found = _loaded(where, option)
     if not isinstance(found, Mapping):
-        raise Misuse(f"{where!r} is no dict of agents; write {name} = {{'default': …}} in {place}")
+        raise Misuse(f"{where!r} is no dict of {of}; write {name} = {{'default': …}} in {place}")
     return dict(found)
 
 

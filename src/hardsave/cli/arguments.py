@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave.cli.hints import Invocation
+from hardsave.defaults import LEASE_SECONDS, MAX_LEASE_SECONDS
 from hardsave.errors import Misuse
 
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 else:
     _Text = click.ParamType  # which takes no parameter before click 8.4
 
+LEASE = click.option(
+    "--lease-seconds",
+    type=click.FloatRange(1.0, MAX_LEASE_SECONDS),
+    default=LEASE_SECONDS,
+    show_default=True,
+    help="Without a sign of life for so long, others take over what it runs.",
+)
 COMMON = ("as_json", "store", "timeline", "server")
 _FLAGS = {
     "as_json": "--json",

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import hardsave
 from hardsave import config, wording
-from hardsave.cli import current_timeline
+from hardsave.cli import current_timeline, waiting
 from hardsave.cli.current_timeline import TimelineState
 from hardsave.cli.hints import Invocation, quoted
 from hardsave.cli.known_timelines import NEWEST, KnownTimelines
 from hardsave.cli.render import refs as shown
 from hardsave.cli.render.output import Output
-from hardsave.errors import HardsaveError, Misuse, NotFound
+from hardsave.errors import HardsaveError, Misuse, NotFound, Unavailable
 from hardsave.page import every
 from hardsave.timeline import refs, short_names
 from hardsave.tuples import NamedTuple
-from hardsave.vault import projects
+from hardsave.vault.workspaces import projects
 
 if TYPE_CHECKING:
     from hardsave.cli.moments import Moments
@@ -59,6 +59,7 @@ class Session:
         """Whether a timeline that is named may be a new one: then no beginnings count."""
         self.may_name_deleted = False
         """Whether a timeline that is named may be one that was deleted."""
+        self._refused: Unavailable | None = None
         self._resources = ExitStack()
         self._naming = ExitStack()
         settings.invocation.short_name = self.shown_name
@@ -120,6 +121,8 @@ class Session:
     def vault(self) -> hardsave.Vault:
         """Opened when first asked for. Looking makes no store: an empty one stands in for it."""
         path = self.store_path
+        if path is None:
+            self._settle()
         if path is None or self.may_create_store or projects.is_there(path):
             # Without a name it is opened as this project's own, and so remembered as that.
             named = self.url if self.settings.store else None
@@ -131,6 +134,16 @@ class Session:
             )
         projects.own_store(os.environ, Path.cwd())  # it may be elsewhere, if the project was moved
         return self._resources.enter_context(hardsave.open("memory://"))
+
+    def _settle(self) -> None:
+        """A server that is away is asked once: a command may have a dozen questions."""
+        if self._refused is not None:
+            raise self._refused
+        try:
+            waiting.settle(self.url, self.out, self.now)
+        except Unavailable as error:
+            self._refused = error
+            raise
 
     @cached_property
     def remote(self) -> "RemoteVault | None":

@@ -70,6 +70,7 @@ STORE = {
     "compact": Entry("store.maintenance", "Make the store small and quick to read."),
     "export": Entry("store.transfer", "Write timelines, with their history, into one file."),
     "import": Entry("store.transfer", "Add what an export holds and is not here yet."),
+    "copy": Entry("store.copying", "Copy a whole store into another one, and compare them."),
     "retain": Entry("store.removal", "Let old checkpoints go, for good."),
     "purge": Entry("store.removal", "Remove something from every file of the store, for good."),
 }
@@ -91,7 +92,7 @@ WEBHOOK = {
 
 SECTIONS: dict[str, dict[str, Entry | Branch]] = {
     "Set up": {
-        "init": Entry("init", "Let Claude Code and Codex save by themselves, through their hooks."),
+        "init": Entry("init", "Let Claude Code, Codex and Qwen Code save by themselves, by hooks."),
         "run": Entry("run", "Run any agent, with its workspace watched and saved."),
         "mcp": Entry("mcp", "Serve save, log, show, diff, search and rewind to agents, over MCP."),
         "doctor": Entry("doctor", "Prove that saving and restoring works here."),
@@ -139,7 +140,7 @@ SECTIONS: dict[str, dict[str, Entry | Branch]] = {
             default="list",
             is_remote=True,
         ),
-        "worker": Entry("jobs", "Run the jobs that are queued, with agents of your own."),
+        "worker": Entry("worker", "Run the jobs that are queued, with agents of your own."),
         "tasks": Branch(
             "Work that survives its process: list, add, run, answer, recover.",
             TASKS,

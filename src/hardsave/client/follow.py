@@ -147,10 +147,11 @@ class RemoteFollowing(Iterator[Event]):
 
     def _reload(self, reason: object) -> None:
         self._drop()
-        if reason == "unknown_id":
+        if reason in ("unknown_id", "store_changed"):
             raise Conflict(
                 f"{self._calls.url} does not know event id {self._last!r}: it is of another "
-                "project, user or store; read what you need anew, and follow without after="
+                "project or user, or the store was put back to how it was before; read what you "
+                "need anew, and follow without after="
             )
         self._is_behind = True
 

@@ -15,11 +15,11 @@ from hardsave.timeline.summary import TimelineSummary
 from hardsave.values.spelling import from_json, to_json
 
 if TYPE_CHECKING:
-    from hardsave.vault.choosing import Scope
-    from hardsave.vault.graph import GraphNode
-    from hardsave.vault.rewind_request import What
-    from hardsave.vault.save_request import AnyHead
-    from hardsave.vault.undo import Operation
+    from hardsave.vault.history.graph import GraphNode
+    from hardsave.vault.restore.path_choice import Scope
+    from hardsave.vault.restore.rewind_request import What
+    from hardsave.vault.restore.undo import Operation
+    from hardsave.vault.save.request import AnyHead
 
     Expected = RemoteCheckpoint | str | AnyHead | None
 
@@ -114,7 +114,7 @@ class RemoteTimeline:
     ) -> "Page[GraphNode[RemoteCheckpoint]]":
         """A page of its checkpoints, newest first, each with what was saved on top of it besides
         the next one, and whether the head stands on it."""
-        from hardsave.vault.graph import GraphNode  # with what a store needs
+        from hardsave.vault.history.graph import GraphNode  # with what a store needs
 
         told = self._calls.read("/graph", timeline=self._name, limit=limit, cursor=after)
         return reading.page(told, lambda each: reading.record(GraphNode, each, self._make))
@@ -277,7 +277,7 @@ class RemoteTimeline:
 
 def operation(told: Any) -> "Operation":
     """An operation out of an answer."""
-    from hardsave.vault.undo import Operation  # with what a store needs
+    from hardsave.vault.restore.undo import Operation  # with what a store needs
 
     if not isinstance(told, dict):
         raise reading.Unreadable("an operation that is no object")

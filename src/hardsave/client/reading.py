@@ -27,10 +27,10 @@ _Read = Callable[[Any, Make], Any]
 
 # What annotations name that is not loaded with the class: most answers have none of it.
 _HOMES = {
-    "FileChanges": "hardsave.vault.restore_plan",
-    "GitChanges": "hardsave.vault.repository",
+    "FileChanges": "hardsave.vault.restore.plan",
+    "GitChanges": "hardsave.vault.restore.git_position",
     "JobHealth": "hardsave.vault.jobs.state",
-    "RolledBack": "hardsave.vault.rollback",
+    "RolledBack": "hardsave.vault.restore.task_rollback",
 }
 
 

@@ -14,9 +14,9 @@ from hardsave.timeline.diff import NO_FILES, FileDiff
 
 if TYPE_CHECKING:
     from hardsave.vault.jobs.state import JobHealth
-    from hardsave.vault.not_saved import Checkout, NotSaved
-    from hardsave.vault.restore_plan import FileChanges
-    from hardsave.vault.rollback import RolledBack
+    from hardsave.vault.restore.not_saved import Checkout, NotSaved
+    from hardsave.vault.restore.plan import FileChanges
+    from hardsave.vault.restore.task_rollback import RolledBack
 
 
 class _Signed(Protocol):

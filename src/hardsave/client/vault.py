@@ -26,9 +26,9 @@ from hardsave.page import Page
 from hardsave.timeline.diff import FileDiff
 
 if TYPE_CHECKING:
-    from hardsave.vault.search import Hits
-    from hardsave.vault.session_list import Session
-    from hardsave.vault.undo import Operation
+    from hardsave.vault.history.session_list import Session
+    from hardsave.vault.restore.undo import Operation
+    from hardsave.vault.search.search import Hits
 
 API = 1
 
@@ -91,7 +91,7 @@ class RemoteVault:
     ) -> "Page[Session[RemoteCheckpoint]]":
         """Timelines with their titles, newest checkpoints, heads and counts, the last updated
         first."""
-        from hardsave.vault.session_list import Session  # with what a store needs
+        from hardsave.vault.history.session_list import Session  # with what a store needs
 
         told = self._calls.read(
             "/timelines",
@@ -148,7 +148,7 @@ class RemoteVault:
     ) -> "Hits[RemoteCheckpoint]":
         """Texts of states, names, descriptions and statuses, and paths of files that checkpoints
         changed, that have all words of `text`."""
-        from hardsave.vault.search import Hit, Hits  # with what a store needs
+        from hardsave.vault.search.search import Hit, Hits  # with what a store needs
 
         told = self._calls.read(
             "/search", text=text, timeline=timeline, limit=limit, cursor=after, wait=wait or None

@@ -40,7 +40,7 @@ def moment(given: Any, what: str) -> datetime:
 
 def bound(given: Any, what: str) -> datetime:
     """The same for one end of a span. The ends of time, which no zone can move, are taken as they
-    are: whoever asks with them means all."""
+    are: a caller that asks with them means all."""
     check(given, datetime, what)
     try:
         return moment(given, what)

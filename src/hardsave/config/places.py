@@ -30,9 +30,13 @@ def file_url(path: Path) -> str:
 
 
 def canonical(url: str) -> str:
-    """One spelling for each store, however its path was written."""
+    """One spelling for each store, however its path was written; no password is in it."""
     scheme, separator, path = url.partition(":///")
-    return f"{scheme}{separator}{os.path.realpath(path)}" if separator else url
+    if scheme == "sqlite" and separator:
+        return f"{scheme}{separator}{os.path.realpath(path)}"
+    from hardsave.wording import without_password  # most stores are files
+
+    return without_password(url)
 
 
 def project_root(directory: Path) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hardsave.agents.tools import Kind, Work
 from hardsave.tuples import NamedTuple
-from hardsave.vault.authorship import CallSpan, Does
+from hardsave.vault.restore.authorship import CallSpan, Does
 
 NEXT = "during the next tool"  # where it is not known which call was running
 _MANY_CALLS = 200  # that have ended, of which the oldest are forgotten

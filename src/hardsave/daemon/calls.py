@@ -25,8 +25,8 @@ from hardsave.daemon.attribution import About, Call, Calls, Change, Verdict
 from hardsave.stores.host.processes import started
 from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
-from hardsave.vault import authorship
-from hardsave.vault.authorship import CallSpan, Changed, Evidence
+from hardsave.vault.restore import authorship
+from hardsave.vault.restore.authorship import CallSpan, Changed, Evidence
 
 HOOK_TURN_SECONDS = 1.0  # that a save of a burst waits for the hook of the call that is running
 _LOOK_SECONDS = 0.02

@@ -21,25 +21,38 @@ from hardsave.stores.host import processes
 from hardsave.stores.host.identity import host_id
 from hardsave.stores.local import daemon_lock
 from hardsave.stores.local.daemon_lock import DaemonLock
-from hardsave.stores.registry import file_path
+from hardsave.stores.registry import file_path, is_on_server, shown
 from hardsave.tuples import NamedTuple
-from hardsave.vault import projects
-from hardsave.vault.places import files_of
+from hardsave.vault.workspaces import projects
+from hardsave.vault.workspaces.places import files_of
 
 PROCESS_NAME = "hardsave-daemon"  # in lists of processes, which show 15 letters
 MOST_ZOMBIES = 32  # a process 1 that is slow to wait for its children has fewer of them
 SOCKET_SUFFIX = ".sock"
+_SERVERS = "servers"  # the folder of what belongs to stores on servers, among the user's data
 TAKEOVER_SECONDS = 5.0  # that the next daemon waits for the end of the one before
 _LOOK_SECONDS = 0.05
 _BACKLOG = 64
 _SYSTEM: str = sys.platform  # a plain string: what is for other systems is checked, too
 
 
+def host_path(environment: Mapping[str, str], url: str) -> str:
+    """What the paths of all begin with that a daemon keeps on this host for a store: its socket,
+    its lock, its log. Of a store in a file, that is the file; `Misuse` if it is neither in a file
+    nor on a server."""
+    if not is_on_server(url):
+        return os.path.realpath(file_path(url))
+    from blake3 import blake3  # most stores are files
+
+    name = blake3(str(shown(url)).encode()).hexdigest(8)
+    return str(config.data_directory(environment, sys.platform) / _SERVERS / name / "store")
+
+
 class Address(NamedTuple):
     """For which store and workspace a daemon works, and where hooks find it."""
 
     url: str
-    store: str  # its file
+    store: str  # its file, or the path that stands for it on this host: see `host_path`
     workspace: str
     lock: str
     socket: str
@@ -66,13 +79,15 @@ def address_for(environment: Mapping[str, str], directory: Path, project: Path) 
         if not config.leaves_daemon(environment, project):
             return None
         url = projects.store_url(environment, project)
-        path = file_path(url)
+        store = host_path(environment, url)
     except (Misuse, NotFound):
         return None
     named = environment.get(config.STORE_VARIABLE) or "/"
-    if not os.path.isabs(path) or not ("://" in named or os.path.isabs(named)):
+    if not (is_on_server(url) or os.path.isabs(file_path(url))):
         return None
-    store = os.path.realpath(path)
+    if not ("://" in named or os.path.isabs(named)):
+        return None
+    config.make_folder(Path(store).parent)
     return address_of(url, store, os.path.realpath(project), new_socket_path(store), link)
 
 

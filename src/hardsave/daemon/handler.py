@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from hardsave.daemon.save import Afterwards, Outcome
 from hardsave.daemon.server import Request
 from hardsave.errors import Unavailable
 from hardsave.logs import log
-from hardsave.vault import projects
+from hardsave.vault.workspaces import projects
 
 _LATELY_SECONDS = 600.0
 OTHER_INSTALLATION = "another installation of hardsave"
@@ -36,8 +36,11 @@ class HookHandler:
         lifecycle: Lifecycle,
         calls: CallLog,
         timeline: str | None = None,
+        lost: Callable[[], str] = str,
     ) -> None:
+        """`lost` says why nothing can be saved in the vault any more; empty if it can."""
         self._vault = vault
+        self._lost = lost
         self._address = address
         self._workspace = os.path.realpath(address.workspace)
         self._lifecycle = lifecycle
@@ -82,7 +85,9 @@ class HookHandler:
 
     def save(self, request: Request) -> bytes | None:
         """A hook that was not told of this daemon shall try itself what could not be saved here:
-        it opens a store that was damaged or replaced anew, and is alone with it."""
+        it opens a store that was damaged or replaced anew, and is alone with it. So does each hook
+        once the server of the store is away."""
+        self._check_server()
         said = b""
 
         def afterwards(done: Outcome) -> None:
@@ -94,10 +99,16 @@ class HookHandler:
 
         if self._work(request, afterwards):
             return None
+        self._check_server()
         if not self._is_told(request) and not save.is_there(self._vault, request.id):
             self._lifecycle.failed()
             raise Unavailable("a call was not saved here; its hook saves by itself")
         return said
+
+    def _check_server(self) -> None:
+        if why := self._lost():
+            self._lifecycle.failed()
+            raise Unavailable(f"its hook saves by itself: {why}")
 
     def _is_told(self, request: Request) -> bool:
         told = request.environment.get(protocol.SOCKET_VARIABLE)

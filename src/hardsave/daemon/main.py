@@ -25,6 +25,7 @@ import hardsave
 from hardsave import config
 from hardsave.agents.spec import AgentSpec
 from hardsave.daemon import election, processes, protocol, recorder, server, transcripts
+from hardsave.daemon.access import Access
 from hardsave.daemon.calls import CallLog
 from hardsave.daemon.election import Address
 from hardsave.daemon.handler import HookHandler
@@ -37,7 +38,7 @@ from hardsave.defaults import LEFT_RUNNING_SECONDS
 from hardsave.errors import HardsaveError
 from hardsave.stores.host.processes import Process
 from hardsave.stores.local.daemon_lock import DaemonLock
-from hardsave.stores.registry import file_path
+from hardsave.stores.registry import file_path, is_on_server, shown
 
 _REOPEN_SECONDS = 1.0  # before a lost store is opened anew, and twice as long after each failure
 _SEARCH_SECONDS = 0.2  # of the processor, for the search index, whenever it looks around
@@ -57,8 +58,12 @@ class Daemon:
         calls: CallLog,
         recording: Recorder | None = None,
         timeline: str | None = None,
+        *,
+        access: Access | None = None,
     ) -> None:
+        """Without `access` the store is a file."""
         self._address = address
+        self._access = access or Access(os.environ, Path(address.workspace), address.url)
         self._lifecycle = lifecycle
         self._calls = calls
         self._recording = recording
@@ -74,15 +79,33 @@ class Daemon:
     ) -> bool:
         """Hear hooks and watch files until there is a reason to end. Whether to the end: if not,
         the store was lost."""
-        handler = HookHandler(vault, self._address, self._lifecycle, self._calls, self._timeline)
+        shared = (self._address, self._lifecycle, self._calls, self._timeline)
+        handler = HookHandler(vault, *shared, lost=self._why_lost)
         path = Path(self._address.socket)
-        with lock, _serving(path, handler, listening):
+        with lock, _serving(path, handler, listening), self._access.looking(self._answers):
             self._stay(vault, is_ready)
         if self._recording is not None and self._recording.has_lost_store:
             return False
+        if self._access.is_away:
+            return True  # of an outbox nothing may go before it was delivered
         if self._recording is not None or handler.has_seen_an_end:
             _keep_up(vault)
         return True
+
+    def _why_lost(self) -> str:
+        """Why nothing can be saved here any more. Then a run goes on in the outbox."""
+        why = self._access.why_lost()
+        if why and self._recording is not None:
+            self._recording.has_lost_store = True
+        return why
+
+    def _answers(self) -> None:
+        """The server is back: a run goes on in the store, the next hook leaves a new daemon."""
+        if self._recording is None:
+            self._lifecycle.end("the server of its store answers again")
+        else:
+            self._recording.has_lost_store = True
+            self._lifecycle.nudge()
 
     def _stay(self, vault: hardsave.Vault, is_ready: Callable[[], None]) -> None:
         workspace = vault.workspace(self._address.workspace)
@@ -107,11 +130,12 @@ class Daemon:
         while not (why := lifecycle.why_end()):
             if recording is None:
                 lifecycle.wait()
-                _update_search(vault)
+                if not lifecycle.why_end():
+                    _update_search(vault)
+            elif recording.has_lost_store:
+                return
             else:
                 recording.wait_and_save(eyes, lambda: lifecycle.is_told_to_end)
-                if recording.has_lost_store:
-                    return
         _log.info("%d calls; it ends, because %s", lifecycle.calls, why)
 
 
@@ -180,13 +204,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(task: Task) -> None:
-    store = os.path.realpath(file_path(task.store))
+    store = election.host_path(os.environ, task.store)
+    access = Access(os.environ, Path(task.workspace), task.store)
     address = election.address_of(task.store, store, task.workspace, task.socket)
     lifecycle = Lifecycle(has_run=True)
     calls = CallLog(os.path.realpath(task.workspace), task.timeline)
-    with _opened(task.store) as vault:
-        recording = _recorder(task, vault, calls)
-        daemon = Daemon(address, lifecycle, calls, recording, task.timeline)
+    with access.opened() as vault:
+        recording = _recorder(task, vault, calls, access)
+        daemon = Daemon(address, lifecycle, calls, recording, task.timeline, access=access)
         _end_with_agent(task, recording, lifecycle)
         ready = partial(_tell, task.ready, READY)
         is_over = daemon.serve(vault, election.elected(address), is_ready=ready)
@@ -194,12 +219,13 @@ def _run(task: Task) -> None:
     while not is_over:
         lifecycle.wait(seconds)
         is_last = lifecycle.is_told_to_end
-        is_over = _reopen(task, address, recording, daemon) or is_last
+        is_over = _reopen(task, address, recording, daemon, access) or is_last
         seconds = min(2 * seconds, _LONGEST_REOPEN_SECONDS)
+    access.settle()
     _log.info("%d saves, %d failed", recording.saves, recording.failed_saves)
 
 
-def _recorder(task: Task, vault: hardsave.Vault, calls: CallLog) -> Recorder:
+def _recorder(task: Task, vault: hardsave.Vault, calls: CallLog, access: Access) -> Recorder:
     missed = recorder.missed_saves(os.environ, Path(task.workspace), task.timeline, task.agent)
     return Recorder(
         vault.timeline(task.timeline),
@@ -207,35 +233,25 @@ def _recorder(task: Task, vault: hardsave.Vault, calls: CallLog) -> Recorder:
         task.command,
         missed,
         _conversation(task, calls),
-        files=(file_path(task.store),),
+        files=() if is_on_server(task.store) else (file_path(task.store),),
         calls=calls,
+        why_lost=access.why_lost,
     )
 
 
-def _reopen(task: Task, address: Address, recording: Recorder, daemon: Daemon) -> bool:
+def _reopen(
+    task: Task, address: Address, recording: Recorder, daemon: Daemon, access: Access
+) -> bool:
     """The same with a store that is opened anew. Other processes that have it open go first."""
     try:
         config.make_folder(Path(address.store).parent)
-        with _opened(task.store) as vault:
+        with access.opened() as vault:
             recording.move(vault.timeline(task.timeline), vault.workspace(task.workspace))
-            _log.info("%s was opened anew", task.store)
+            _log.info("%s was opened anew", shown(task.store))
             return daemon.serve(vault, election.elected(address))
     except (HardsaveError, OSError):
-        _log.warning("%s cannot be opened anew", task.store, exc_info=True)
+        _log.warning("%s cannot be opened anew", shown(task.store), exc_info=True)
         return False
-
-
-@contextmanager
-def _opened(store: str) -> Iterator[hardsave.Vault]:
-    """A store that is lost, or out of reach, may not even be closed in order: no reason to end."""
-    vault = hardsave.open(store)
-    try:
-        yield vault
-    finally:
-        try:
-            vault.close()
-        except (HardsaveError, OSError):
-            _log.warning("%s could not be closed in order", store, exc_info=True)
 
 
 def _conversation(task: Task, calls: CallLog) -> Conversation:
@@ -294,7 +310,8 @@ def stay_for_hooks(
     server.remove_stale_sockets(Path(f"{address.store}{protocol.SOCKET_INFIX}"))
     signal.signal(signal.SIGTERM, lambda *_: _end_at_once(address))
     _begin(f"{address.store}-hooks.log")
-    place = SameFiles((address.store, address.workspace))
+    files = () if is_on_server(address.url) else (address.store,)
+    place = SameFiles((*files, address.workspace))
     code = SameFiles((protocol.__file__,), by_time=True)
     lifecycle = Lifecycle(
         is_in_place=lambda: place.are_the_same() and lock.is_in_place(),
@@ -304,12 +321,14 @@ def stay_for_hooks(
     lifecycle.asked(agent, session)
     _log.info("the daemon of %s, called by %s", address.workspace, agent.words[:1])
     try:
-        with hardsave.open(address.url) as vault:
+        access = Access(os.environ, Path(address.workspace), address.url)
+        with access.opened() as vault:
             os.chdir("/")
             calls = CallLog(address.workspace)
             calls.source(spec, session, transcript)
-            daemon = Daemon(address, lifecycle, calls)
+            daemon = Daemon(address, lifecycle, calls, access=access)
             daemon.serve(vault, closing(lock), listening=listening)
+        access.settle()
     except Exception:  # noqa: BLE001 # no other process will hear of it
         _log.exception("the daemon of %s gives up", address.workspace)
 

@@ -184,8 +184,11 @@ class Recorder:
         *,
         files: Sequence[str] = (),
         calls: CallLog | None = None,
+        why_lost: Callable[[], str] = str,
     ) -> None:
-        """`files` are those that the store consists of as long as it is the same."""
+        """`files` are those that the store consists of as long as it is the same; `why_lost` says
+        why it is out of reach, if it is."""
+        self._why_lost = why_lost
         self._files = files
         self._calls = calls or CallLog(str(workspace.path))
         self.move(line, workspace)
@@ -205,20 +208,32 @@ class Recorder:
         self.has_lost_store = False
 
     def begin(self) -> None:
-        """Save now. If not even the first save can be made, there is nothing to stay for: its
-        error is raised."""
-        self._save_files("running")
+        """Save now, unless that was done before. If not even the first save can be made, there is
+        nothing to stay for: its error is raised."""
+        if not self.saves:
+            self._save_files("running")
 
     def wait_and_save(self, eyes: hardsave.Watching, is_ending: Callable[[], bool]) -> None:
         """Wait for a burst of changes, or for something that was said, and save it."""
         if eyes.wait(quiet=QUIET_SECONDS, limit=BURST_SECONDS, timeout=self._patience):
             self._calls.give_way(is_ending)
-            self.save_changes(is_burst=True)
-        if not is_ending() and self._is_more_said():
+            if not self._has_lost_server():
+                self.save_changes(is_burst=True)
+        if not is_ending() and self._is_more_said() and not self._has_lost_server():
             self._save("running")
+
+    def _has_lost_server(self) -> bool:
+        """Known before a save is tried, which would wait for the server. The store that is opened
+        next gets what has changed."""
+        if not self._why_lost():
+            return False
+        self.has_lost_store = True
+        return True
 
     def end(self) -> None:
         """Save for the last time."""
+        if self._has_lost_server():
+            return
         self._look()
         self._save("ended", self._made_by() if self._calls.is_known else NOTHING)
         if not self.has_lost_store:
@@ -324,8 +339,8 @@ class Recorder:
         """The next burst is another chance. The agent knows nothing of it."""
         self.failed_saves += 1
         is_other = isinstance(error, (Corrupt, Gone)) or not self._same.are_the_same()
-        self.has_lost_store = is_other
         is_told = isinstance(error, Unavailable)
+        self.has_lost_store = is_other or (is_told and bool(self._why_lost()))
         _log.error("the workspace could not be saved: %s", error, exc_info=not is_told)
         self._missed.failed(str(error))
 

@@ -19,7 +19,7 @@ from hardsave.agents.spec import AgentSpec, is_called
 from hardsave.stores.host import processes
 from hardsave.stores.registry import file_path, is_file
 from hardsave.tuples import NamedTuple
-from hardsave.vault import projects
+from hardsave.vault.workspaces import projects
 
 if TYPE_CHECKING:  # which hooks do without
     from hardsave.daemon.processes import Running

@@ -20,11 +20,14 @@ from hardsave.agents.spec import AgentSpec
 from hardsave.agents.state import Source, Unreadable
 from hardsave.agents.transcripts import EMPTY, Mark, pieces, tail
 from hardsave.daemon import running_agents, spool
+from hardsave.daemon.access import Access
 from hardsave.daemon.protocol import new_id, working_directory
 from hardsave.defaults import HOOK_BUDGET_SECONDS
 from hardsave.errors import Conflict, HardsaveError, Unavailable, Unstorable
 from hardsave.logs import log
+from hardsave.stores.registry import file_path, is_on_server
 from hardsave.tuples import NamedTuple
+from hardsave.vault.workspaces import projects
 
 if TYPE_CHECKING:  # which a hook without a daemon does without
     from hardsave.daemon.attribution import About
@@ -72,16 +75,22 @@ class Called(NamedTuple):
 @contextmanager
 def own_vault(project: Path, told: Mapping[str, str]) -> Iterator[hardsave.Vault]:
     """The one that a project's hooks save in, opened for this. Only for a process that does nothing
-    else. None is made for what would not be saved in it: a command that is typed in a directory
-    below would be sent there."""
+    else."""
+    with own_access(project, told).opened() as vault:
+        yield vault
+
+
+def own_access(project: Path, told: Mapping[str, str]) -> Access:
+    """The same, to be opened. None is made for what would not be saved in it: a command that is
+    typed in a directory below would be sent there."""
     from hardsave.workspace.scan.scanner import refuse_home_directory  # which comes with a save
 
     refuse_home_directory(os.fsencode(project))
     os.chdir(project)
     if config.STORE_VARIABLE not in told:
         os.environ.pop(config.STORE_VARIABLE, None)
-    with hardsave.open() as vault:
-        yield vault
+    url = projects.store_url(os.environ, project)
+    return Access(told, project, url, hardsave.open)
 
 
 def work(
@@ -105,6 +114,10 @@ def work(
     if event is None:
         return False
     project = project_of(agent, event, environment, called.directory)
+    if not agent.is_step(event):
+        if afterwards is not None:
+            afterwards(Outcome(event, project, True, b""))
+        return True
     left = sessions.left(environment, event.session)
     if left is not None and event.name == "UserPromptSubmit":  # also of one that was not ended
         sessions.come_back(environment, event.session)
@@ -135,6 +148,8 @@ def work(
                 at_once()
 
     failure = tried(save_it)
+    if failure is not None and opened is own_vault and _is_away(environment, project):
+        failure = tried(save_it)  # its server was lost just now: into the outbox
     if failure is not None:
         _ended(note, failure)
     why = failure or late
@@ -143,6 +158,16 @@ def work(
         said = agent.warning(warning(event, why or "", _unsaved(place))) if is_lost else b""
         afterwards(Outcome(event, project, why is None, said))
     return why is None
+
+
+def _is_away(environment: Mapping[str, str], project: Path) -> bool:
+    """Whether a project's store is on a server that does not answer."""
+    try:
+        return bool(
+            Access(environment, project, projects.store_url(environment, project)).why_lost()
+        )
+    except HardsaveError:
+        return False
 
 
 def _event(
@@ -321,11 +346,10 @@ def _is_unanswered(agent: AgentSpec, event: Event) -> bool:
 
 
 def has_store(environment: Mapping[str, str], project: Path) -> bool:
-    """Whether anything was ever saved where the hooks of a project save."""
-    from hardsave.stores.registry import file_path  # for the end of a session alone
-    from hardsave.vault import projects
-
-    return projects.is_there(Path(file_path(projects.store_url(environment, project))))
+    """Whether anything was ever saved where the hooks of a project save. That is not asked of a
+    server, which may not answer."""
+    url = projects.store_url(environment, project)
+    return is_on_server(url) or projects.is_there(Path(file_path(url)))
 
 
 def _notes(place: Path, timeline: str) -> list[spool.Note]:

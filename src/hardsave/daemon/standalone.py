@@ -86,8 +86,10 @@ def _keep_up(project: Path) -> None:
     def upkeep() -> None:
         if not save.has_store(os.environ, project):
             return  # nothing was ever saved here
-        with save.own_vault(project, os.environ) as vault:
-            vault.store.upkeep()
+        access = save.own_access(project, os.environ)
+        with access.opened() as vault:
+            if not access.is_away:  # of an outbox nothing may go before it was delivered
+                vault.store.upkeep()
 
     if why := save.tried(upkeep):  # it is tried again when another session ends
         log(__name__).warning("the store of %s could not be kept up: %s", project, why)

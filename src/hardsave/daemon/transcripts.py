@@ -31,7 +31,7 @@ from hardsave.logs import log
 from hardsave.stores.host import processes
 from hardsave.tuples import NamedTuple
 from hardsave.values.messages import first_prompt
-from hardsave.vault.parts import Parts
+from hardsave.vault.save.parts import Parts
 
 _QUIET_SECONDS = 0.5  # without a word: what was said has settled
 _LIMIT_SECONDS = 5.0  # a conversation that does not pause is saved all the same

@@ -4,7 +4,7 @@ A container that was small enough to lie in one object comes as plain data; only
 come as views. A slice of a view is a plain list.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, overload
 
 from hardsave.objects.conversions import revive_map
@@ -81,6 +81,15 @@ class StateList(Sequence[Any]):
         """All of it, as plain data."""
         items = self._reader.resolve(self._reader.items(self._stored, 0, len(self)))
         return self._reader.assemble(self._stored, items)
+
+    def made(self, make: Callable[[Any], Any], known: MutableMapping[bytes, Any]) -> Any:
+        """All of it, with each item as `make` makes it. An item that is stored by itself is kept in
+        `known`, and is neither read nor made again: states of a timeline share most items."""
+        items = self._reader.items(self._stored, 0, len(self))
+        fresh = [each for each in items if type(each) is Ref and each not in known]
+        known.update(zip(fresh, map(make, self._reader.resolve([*fresh])), strict=True))
+        made = [known[each] if type(each) is Ref else make(each) for each in items]
+        return self._reader.assemble(self._stored, made)
 
 
 class StateMap(Mapping[Any, Any]):

@@ -1,4 +1,4 @@
-"""What an agent is, to whoever saves and restores it.
+"""What an agent is, to the code that saves and restores it.
 
 Any object with these few attributes is one. It is saved as plain data; its class is known by
 a name: `registry` says how it comes back.
@@ -141,17 +141,17 @@ def plain(value: Any, path: str) -> Any:
 
 
 def copied(value: Any, path: str) -> Any:
-    """A copy that nobody else can change; `Unstorable` if there can be none, as of a lock, a
+    """A copy that no other code can change; `Unstorable` if there can be none, as of a lock, a
     connection or an iterator."""
     try:
         return deepcopy(value)
-    except Exception as error:  # whatever a class of one's own raises
+    except Exception as error:  # all that a class of the user's may raise
         raise Unstorable(path, f"cannot be copied ({type(error).__name__}: {error})") from error
 
 
 def own(value: Any) -> Any:
     """A copy, if there can be one, else the value itself: what was worked for is not given up, and
-    whoever saves it will say what is wrong."""
+    the save will say what is wrong."""
     try:
         return plain(value, "value")
     except Unstorable:
@@ -205,7 +205,7 @@ class StandardAgent:
         """It is done."""
 
     async def on_error(self, error: BaseException) -> None:
-        """The work has failed; the error goes on to whoever asked."""
+        """The work has failed; the error goes on to the caller."""
 
     # Life
 
@@ -222,7 +222,7 @@ class StandardAgent:
             raise
         self.result = own(answer)
         spoken = answer if isinstance(answer, Message) else Message(answer, "assistant")
-        self._history.append(spoken)  # before anybody is told: whoever saves now has it
+        self._history.append(spoken)  # before handlers are told: a save of theirs has it
         if self.status is Status.WAITING:
             await self._tell()  # it was told when it began to wait, and had not said what for
             await self.on_waiting(message)

@@ -17,7 +17,7 @@ _log = log(__name__)
 
 
 class Keeper(Protocol):
-    """Whatever saves an agent."""
+    """An object that saves agents."""
 
     async def save(self, agent: Any) -> str: ...
 
@@ -106,7 +106,7 @@ class Orchestrator:
             if is_cancelled():
                 raise
             return Outcome(agent_id, None, error)
-        except Exception as error:  # noqa: BLE001 # whatever it is, the others go on
+        except Exception as error:  # noqa: BLE001 # the other agents go on
             return Outcome(agent_id, None, error)
 
     async def _save(self, agent: StandardAgent) -> None:

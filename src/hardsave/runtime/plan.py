@@ -116,7 +116,7 @@ class Workflow:
     name: str
     steps: tuple[Step, ...]
     source: str = field(default="workflow", compare=False)
-    """The file, for whoever has to be told about it."""
+    """The file, for messages about it."""
 
     def where(self, step: Step) -> str:
         """A step, and where it stands."""
@@ -304,7 +304,7 @@ def references(value: Any) -> Iterator[str]:
 
 def filled(value: Any, answers: Mapping[str, Any]) -> Any:
     """Inputs with what they speak of in its place. A text that is one reference becomes the
-    answer itself, of whatever type."""
+    answer itself, of any type."""
     if isinstance(value, str):
         whole = REFERENCE.fullmatch(value)
         if whole is not None:

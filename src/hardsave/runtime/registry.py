@@ -3,7 +3,7 @@
 The rule. An agent is saved under its `agent_type`, if it has one or its class has, else under the
 name of its class. What was saved under a name comes back as
 
-1. whatever is registered under it; else
+1. what is registered under it; else
 2. the one class that goes by it: among those of agents that were saved here under it, and, with
    `of`, that class and all that the program has derived from it. If two go by one name,
    neither comes back: that is `Misuse`, which names both and what to do.
@@ -11,9 +11,9 @@ name of its class. What was saved under a name comes back as
 A class that stands where another one stood is that one, anew: a cell of a notebook that was run
 again, a module that was loaded again. Two that a function has made are two, and so are a class and
 one that inherits its `agent_type`: each wants one of its own. An `agent_type` that only instances
-have, because `__init__` sets it, tells nobody which class it belongs to before one was saved here:
-elsewhere that class has to be registered under it. Whoever saves an agent that another process
-would not find by this rule is told so in the log.
+have, because `__init__` sets it, does not tell which class it belongs to before one was saved here:
+elsewhere that class has to be registered under it. A save of an agent that another process
+would not find by this rule says so in the log.
 
 Nothing is ever imported because a stored byte says so.
 """
@@ -70,7 +70,7 @@ class Agents:
         self._factories[name] = factory
 
     def meet(self, agent: Agent) -> None:
-        """Know the class of an agent that the program has handed over, whatever it derives from."""
+        """Know the class of an agent that the program has handed over, with any base class."""
         name, cls = type_name(agent), type(agent)
         if self._of is None or cls in self._met.get(name, ()):
             return
@@ -120,11 +120,11 @@ class Agents:
         return sorted({*self._factories, *self._met, *map(_name_of, family)})
 
     def _defined(self, name: str) -> Factory | None:
-        """What a name means among classes that nobody has registered."""
+        """What a name means among classes that were not registered."""
         found = self._going_by(name)
         if len(found) > 1:
             del found
-            gc.collect()  # classes that nobody holds any more linger
+            gc.collect()  # classes without a reference linger
             found = self._going_by(name)
         if len(found) > 1:
             raise Misuse(

@@ -6,7 +6,7 @@ step that has another agent or other inputs than it had then is told: it would b
 as if nothing had changed, so that is a `Conflict`, unless the caller accepts it, and then such
 steps run again.
 
-A run is a task of the ledger while somebody is at it, under the run's id: of two who go on with
+A run is a task of the ledger while a process is at it, under the run's id: of two that go on with
 one run, in whichever processes, one has it, and the other gets a `Conflict` that names who. Who
 was taken for dead meanwhile saves nothing more. A runner of tasks never takes one up: its time
 does not come by itself.
@@ -31,8 +31,8 @@ from hardsave.runtime.agent import Message, StandardAgent
 from hardsave.runtime.orchestrator import is_cancelled
 from hardsave.runtime.plan import INPUTS, Step, Workflow, check_storable, filled, read_file
 from hardsave.tasks.attempt import Attempt, working
-from hardsave.tasks.calls import said
 from hardsave.tasks.states import NEVER
+from hardsave.tasks.step_calls import said
 
 _log = log(__name__)
 
@@ -129,7 +129,7 @@ class WorkflowExecutor:
 
     @contextlib.contextmanager
     def _held(self, run: Run) -> Iterator[None]:
-        """Inside, nobody else goes on with it, and what is saved is refused if somebody does."""
+        """Inside, no other process goes on with it; if one does, what is saved here is refused."""
         before = self._head(run)
         attempt = self._claimed(run)
         try:
@@ -139,7 +139,7 @@ class WorkflowExecutor:
                 yield
         except BaseException as error:
             # What has happened matters more than what is recorded of it. (`Misuse`: a step has
-            # forked, and this is the child.) It has one attempt: nobody takes it up unasked.
+            # forked, and this is the child.) It has one attempt: no worker takes it up unasked.
             with contextlib.suppress(LeaseLost, Misuse, Unavailable):
                 self._record(run, functools.partial(attempt.fail, error))
             raise
@@ -147,7 +147,7 @@ class WorkflowExecutor:
 
     def _record(self, run: Run, end: Callable[[], None]) -> None:
         """Write that it is over. While that cannot be done this process is at work on it, for all
-        that others know; so whoever goes on with it here does that first."""
+        that others know; so a caller that goes on with it here does that first."""
         try:
             end()
         except Unavailable as error:
@@ -261,7 +261,7 @@ class WorkflowExecutor:
                 check_storable(answer, "answer")
                 kept = self._as_saved(run.id, answer)
                 return Outcome("completed", kept, attempt, key=step.key)
-            except (Exception, asyncio.CancelledError) as failure:  # whatever an agent raises
+            except (Exception, asyncio.CancelledError) as failure:  # all that an agent may raise
                 if isinstance(failure, asyncio.CancelledError) and is_cancelled():
                     raise
                 error = said(failure)
@@ -272,7 +272,7 @@ class WorkflowExecutor:
 
     def _as_saved(self, run_id: str, value: Any) -> Any:
         """What steps get is the same in the process that began a run as in one that goes on with
-        it. And it is a copy: whoever gave it may change what is his."""
+        it. And it is a copy: the caller may change its own."""
         return self._vault.timeline(run_id).as_saved(value)
 
     def _save(self, run: Run, status: str) -> None:
@@ -287,7 +287,7 @@ class WorkflowExecutor:
 
 
 def _own(value: Any) -> Any:
-    """A copy: whoever gets it may change what is his, and what was answered stands. What is nested
+    """A copy: the receiver may change its own, and what was answered stands. What is nested
     too deeply for that is shared."""
     try:
         return deepcopy(value)
@@ -296,7 +296,7 @@ def _own(value: Any) -> Any:
 
 
 async def _asked(worker: Worker | StandardAgent, inputs: dict[str, Any]) -> Any:
-    """What somebody answers to inputs: an agent gets them as a message."""
+    """What a worker answers to inputs: an agent gets them as a message."""
     if isinstance(worker, StandardAgent):
         return (await worker.reply(Message(inputs))).content
     answer = worker(inputs)

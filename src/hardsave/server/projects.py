@@ -20,7 +20,7 @@ from hardsave.server.tokens import Token, canonical
 from hardsave.stores import registry, store_files
 from hardsave.stores.store_files import Stamp
 from hardsave.tuples import NamedTuple
-from hardsave.vault import projects as records
+from hardsave.vault.workspaces import projects as records
 
 PROJECT = "project"  # the parameter of every query that says which one it is about
 _LONGEST_ID = 255  # bytes, of a folder's name

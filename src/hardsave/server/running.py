@@ -20,7 +20,7 @@ from hardsave.server.connection import Connection
 from hardsave.server.door import LOOPBACK_NAMES, is_loopback
 from hardsave.server.projects import Catalogue
 from hardsave.server.public import Public, check_prefix
-from hardsave.server.route import Allowed
+from hardsave.server.route import Allowed, Route
 from hardsave.server.table import ROUTES
 from hardsave.server.tokens import LiveTokens, canonical, new_secret
 from hardsave.server.vaults import Vaults
@@ -81,6 +81,7 @@ def serve(
     tokens: LiveTokens,
     catalogue: Catalogue,
     on_ready: Callable[[Ready], None],
+    routes: tuple[Route, ...] = ROUTES,
 ) -> None:
     """Serve until SIGINT or SIGTERM, after `check`. `on_ready` is called once a request was
     answered."""
@@ -101,6 +102,7 @@ def serve(
         names=_names(serving.host),
         public=serving.public,
         allowed=serving.allowed,
+        routes=routes,
     )
     server = _Server(app)
     url = f"http://{_named(_EVERY_ADDRESS.get(serving.host, serving.host))}:{port}"

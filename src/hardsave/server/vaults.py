@@ -12,8 +12,8 @@ from hardsave.errors import NotFound, Unavailable
 from hardsave.server.projects import Project
 from hardsave.stores import registry
 from hardsave.stores.on_disk import Gone
-from hardsave.vault import projects as records
 from hardsave.vault.opening import open_project
+from hardsave.vault.workspaces import projects as records
 
 _MOST = 100  # open vaults: each keeps up to SERVER_CACHE_BYTES of objects that it has read
 _NOTHING = Project("", "", "", "memory://", is_here=False)

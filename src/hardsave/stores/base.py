@@ -13,7 +13,9 @@ Writing
 Numbers
     The commits of a user are ordered: each gets a number above all that this user's commits had
     before. A reader that has seen one of them sees all below it, too: there are no gaps that are
-    filled later. The numbers of two users have nothing to do with each other.
+    filled later. The numbers of two users have nothing to do with each other. Where a server is
+    replaced by a replica that lacks some of what was committed, numbers go back, and are given
+    again: then `generation` changes.
 
 Raised
     `Conflict`     a timeline is no longer where the batch expects it: nothing was written
@@ -63,6 +65,7 @@ from hardsave.objects.records import (
     Tombstone,
     filled,
 )
+from hardsave.stores.claims import Claims
 from hardsave.stores.ledger import NO_WORK, LedgerStore, Work
 from hardsave.stores.results import Collected, Stats
 from hardsave.stores.workspaces import WorkspaceMove, WorkspaceStore
@@ -212,9 +215,19 @@ class Store(LedgerStore, WorkspaceStore, Protocol):
         """Whether processes of several hosts may use it at once. Then `moment` counts in one clock
         for all of them, and a pin or a turn that one host has taken holds on all."""
 
+    @property
+    def claims(self) -> Claims:
+        """What of all that is done with a store this one does not do; see `stores.claims`."""
+
     def durability(self) -> Survives:
         """What a commit that has returned really survives, as far as the medium tells: it may be
         less than what was asked for when the store was opened."""
+
+    def failover(self) -> str:
+        """What may be lost when another host takes the store over; empty if none can."""
+
+    def users(self) -> list[str | None]:
+        """All users that something may be stored of, in no order."""
 
     def commit(self, batch: Batch) -> int:
         """Write a batch; the number of its commit."""
@@ -380,6 +393,12 @@ class Store(LedgerStore, WorkspaceStore, Protocol):
         """No commit of this user that has returned has a number above this one, every commit that
         begins after this call gets one, and reads that begin after it see all up to this number; 0
         if there is none yet."""
+
+    def generation(self) -> bytes:
+        """Changes if commits that had returned may be gone, and their numbers given again: a
+        replica that lacked them has taken over, or an earlier state of the store was put back. What
+        was read before says nothing about such a store. Costs nothing: it is that of the last
+        answer, or an earlier one that the next answer shows to have passed."""
 
     def local(self, what: str) -> str | None:
         """The path of a file or a folder of this host that goes with this store, for what can be

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from hardsave.errors import Unavailable
 from hardsave.objects.hashing import Hash
+from hardsave.stores import claims
 from hardsave.stores.base import Store
 from hardsave.stores.results import Report
 
@@ -42,6 +43,19 @@ class OnDisk(Protocol):
         """Save what can be read, set the rest aside, and go on. No other process has it open."""
 
 
+@runtime_checkable
+class OnServer(Protocol):
+    """Kept by a server."""
+
+    url: str
+    """Where it is, without a password."""
+
+
+def url_of(store: Store) -> str:
+    """What tells a store from others, where it is in no file."""
+    return store.url if isinstance(store, OnServer) else "memory://"
+
+
 def path_of(store: Store) -> str | None:
     """The main file of a store; None if it has none."""
     return store.path if isinstance(store, OnDisk) else None
@@ -53,6 +67,7 @@ def rescued(store: Store, user: str | None, hashes: Collection[Hash]) -> dict[Ha
 
 
 def compact(store: Store, refs: Callable[[bytes], Collection[Hash]]) -> None:
+    claims.check(store.claims, "compact")
     if isinstance(store, OnDisk):
         store.compact(refs)
 
@@ -66,6 +81,7 @@ def sync(store: Store) -> None:
 
 def repair(store: Store, user: str | None) -> Report:
     """A store without files has nothing to repair: its checkpoints are counted."""
+    claims.check(store.claims, "backup")
     if isinstance(store, OnDisk):
         return store.repair()
     return Report(store.stats(user).checkpoints, 0, (), None)

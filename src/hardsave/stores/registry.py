@@ -4,10 +4,11 @@
   is the path as it is: nothing in it is quoted or special.
 - `postgresql://user@host:5432/database`, as libpq reads it; `?schema=name` for another store in
   the same database. Needs the extra `postgres`.
+- `redis://user@host:6379/0`, which expires; see `stores.redis.address` for its options. Needs the
+  extra `redis`.
 - `memory://`
 """
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,8 @@ from hardsave.errors import Misuse
 from hardsave.stores.base import Durability, Store
 from hardsave.stores.results import Report
 
-_ON_SERVER = ("postgresql", "postgres")
+_POSTGRES = ("postgresql", "postgres")
+_REDIS = ("redis", "rediss", "redis+socket")
 
 
 def open_store(
@@ -45,19 +47,38 @@ def open_store(
         raise Misuse(f"a store in memory has no name: write memory:// instead of {url!r}")
     if scheme == "sqlite":
         return _sqlite(url, durability, compress=compress, read_only=read_only)
-    if scheme in _ON_SERVER:
+    if scheme in _POSTGRES:
         return _postgres(url, durability, compress=compress, read_only=read_only)
+    if scheme in _REDIS:
+        return _redis(url, durability, compress=compress, read_only=read_only)
     raise Misuse(
-        f"{shown(url)!r} names no store; write sqlite:///path, postgresql://… or memory://"
+        f"{shown(url)!r} names no store; write sqlite:///path, postgresql://…, redis://… or memory://"
     )
+
+
+def check_reachable(url: str) -> None:
+    """`Unavailable` if the server of a store does not answer, or takes no writes, within about two
+    seconds. A store without a server is always within reach."""
+    scheme = url.partition("://")[0]
+    if scheme in _POSTGRES:
+        _with_postgres()
+        from hardsave.stores.postgres import reach  # it loads psycopg
+
+        reach.check_reachable(url)
+    elif scheme in _REDIS:
+        _with_redis()
+        from hardsave.stores.redis import reach as redis_reach
+
+        redis_reach.check_reachable(url)
 
 
 def repair_store(url: Any) -> Report:
     """Save what can be read of the store at `url`, which may be too damaged to be opened."""
     if isinstance(url, str) and is_on_server(url):
+        look = "redis-check-aof" if url.partition("://")[0] in _REDIS else "pg_amcheck"
         raise Misuse(
             f"{shown(url)!r} is no file that could be repaired, but kept by a server; look with "
-            "pg_amcheck what is damaged, and restore a backup of the server"
+            f"{look} what is damaged, and restore a backup of the server"
         )
     if not isinstance(url, str) or not is_file(url):
         raise Misuse(f"{shown(url)!r} is no file that could be repaired; write sqlite:///path")
@@ -70,8 +91,9 @@ def shown(url: Any) -> Any:
     """A URL for people: no password in it."""
     if not isinstance(url, str):
         return url
-    without = re.sub(r"(://[^/?#@]*?):[^/?#]*@", r"\1:***@", url)
-    return re.sub(r"((?:ssl)?password=)[^&]*", r"\1***", without)
+    from hardsave.wording import without_password  # what is told is told rarely
+
+    return without_password(url)
 
 
 def is_file(url: str) -> bool:
@@ -81,7 +103,7 @@ def is_file(url: str) -> bool:
 
 def is_on_server(url: str) -> bool:
     """Whether a URL names a store that a server keeps: it outlives the programs that open it."""
-    return url.partition("://")[0] in _ON_SERVER
+    return url.partition("://")[0] in (*_POSTGRES, *_REDIS)
 
 
 def file_path(url: str) -> str:
@@ -105,10 +127,36 @@ def _sqlite(
 def _postgres(
     url: str, durability: Durability, *, compress: Callable[[], bool], read_only: bool
 ) -> Store:
+    _with_postgres()
+    from hardsave.stores.postgres import PostgresStore  # psycopg is loaded where it is used
+
+    return PostgresStore(url, durability=durability, compress=compress, read_only=read_only)
+
+
+def _with_postgres() -> None:
+    """`Misuse` if the extra is not installed."""
     try:
-        from hardsave.stores.postgres import PostgresStore  # psycopg is loaded where it is used
+        import psycopg_pool  # noqa: F401 # with psycopg, which it loads
     except ImportError as error:
         raise Misuse(
             f"a store on PostgreSQL needs the extra: pip install 'hardsave[postgres]' ({error})"
         ) from error
-    return PostgresStore(url, durability=durability, compress=compress, read_only=read_only)
+
+
+def _redis(
+    url: str, durability: Durability, *, compress: Callable[[], bool], read_only: bool
+) -> Store:
+    _with_redis()
+    from hardsave.stores.redis import RedisStore  # the client is loaded where it is used
+
+    return RedisStore(url, durability=durability, compress=compress, read_only=read_only)
+
+
+def _with_redis() -> None:
+    """`Misuse` if the extra is not installed."""
+    try:
+        import redis  # noqa: F401 # the client
+    except ImportError as error:
+        raise Misuse(
+            f"a store on Redis needs the extra: pip install 'hardsave[redis]' ({error})"
+        ) from error

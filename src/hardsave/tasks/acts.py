@@ -14,8 +14,8 @@ from hardsave.objects.records import EntryRecord, TaskRecord
 from hardsave.progress import check_deadline
 from hardsave.stores.ledger import Fence, TaskMove, Work
 from hardsave.stores.requests import MadeMeanwhile, Request
-from hardsave.tasks import claiming, names, states, steps
-from hardsave.tasks.desk import Desk
+from hardsave.tasks import claiming, current, names, states, steps
+from hardsave.tasks.context import LedgerContext
 from hardsave.tasks.steps import Body, UnknownPolicy
 
 TRIES = 100  # of a write that others were faster with
@@ -24,43 +24,43 @@ Change = Callable[[TaskRecord], tuple[TaskRecord, list[EntryRecord]]]
 """What becomes of a task, and what its journal gets."""
 
 
-def found(desk: Desk, id: str) -> TaskRecord:
+def found(context: LedgerContext, id: str) -> TaskRecord:
     names.check("the id of a task", id)
-    task = desk.store.task(desk.user, id)
+    task = context.store.task(context.user, id)
     if task is None:
         raise NotFound(f"there is no task {id!r}; see tasks.find()")
     return task
 
 
-def add(desk: Desk, task: TaskRecord, request: Request | None = None) -> TaskRecord:
+def add(context: LedgerContext, task: TaskRecord, request: Request | None = None) -> TaskRecord:
     """Add a task; `Conflict` if its id or its key is there already."""
     check_deadline()
-    event = desk.entry("added", task, signed({"text": task.text}))
-    desk.commit(event, Work(moves=(TaskMove(None, task),)), request)
-    return found(desk, task.name)
+    event = context.entry("added", task, signed({"text": task.text}))
+    context.act(event, Work(moves=(TaskMove(None, task),)), request)
+    return found(context, task.name)
 
 
-def cancel(desk: Desk, id: str, request: Request | None = None) -> TaskRecord:
-    now = desk.clock()
-    return change(desk, id, "cancelled", lambda task: (states.cancelled(task, now), []), request)
+def cancel(context: LedgerContext, id: str, request: Request | None = None) -> TaskRecord:
+    now = context.clock()
+    return change(context, id, "cancelled", lambda task: (states.cancelled(task, now), []), request)
 
 
-def cancel_unbegun(desk: Desk, id: str, upto: int) -> None:
+def cancel_unbegun(context: LedgerContext, id: str, upto: int) -> None:
     """Cancel a task that was added up to this commit, and to which nothing has happened since."""
-    task = desk.store.task(desk.user, id)
-    first = desk.store.entries(desk.user, id, limit=1)
+    task = context.store.task(context.user, id)
+    first = context.store.entries(context.user, id, limit=1)
     if task is None or not first or first[0].number > upto:
         return
     if task.state == "pending" and task.epoch == first[0].epoch:
         with contextlib.suppress(Conflict):  # by now something has
-            changed(desk, task, "cancelled", states.cancelled(task, desk.clock()))
+            changed(context, task, "cancelled", states.cancelled(task, context.clock()))
 
 
-def cancelling(desk: Desk, ids: Iterable[str]) -> Work:
+def cancelling(context: LedgerContext, ids: Iterable[str]) -> Work:
     """For a commit of more than tasks: cancels those that wait for their turn. The others have to
     be by then as they are now."""
-    now = desk.clock()
-    standing = [task for id in ids if (task := desk.store.task(desk.user, id)) is not None]
+    now = context.clock()
+    standing = [task for id in ids if (task := context.store.task(context.user, id)) is not None]
     moves = [
         TaskMove(task.epoch, states.cancelled(task, now))
         for task in standing
@@ -69,12 +69,12 @@ def cancelling(desk: Desk, ids: Iterable[str]) -> Work:
     return Work(
         fences=[Fence(task.name, task.epoch) for task in standing],
         moves=moves,
-        entries=[desk.entry("cancelled", move.become, signed({})) for move in moves],
+        entries=[context.entry("cancelled", move.become, signed({})) for move in moves],
     )
 
 
 def retry(
-    desk: Desk,
+    context: LedgerContext,
     id: str,
     unknown: UnknownPolicy | None,
     request: Request | None = None,
@@ -82,19 +82,23 @@ def retry(
     force: bool,
 ) -> TaskRecord:
     def decide(task: TaskRecord) -> tuple[TaskRecord, list[EntryRecord]]:
-        settled = [] if unknown is None else _settled(desk, task, unknown)
+        settled = [] if unknown is None else _settled(context, task, unknown)
         return states.retried(task, extra=True, force=force), settled
 
-    return change(desk, id, "retried", decide, request)
+    return change(context, id, "retried", decide, request)
 
 
-def roll_back(desk: Desk, id: str) -> TaskRecord:
-    now = desk.clock()
-    return change(desk, id, "rolled_back", lambda task: (states.rolled_back(task, now), []))
+def roll_back(context: LedgerContext, id: str) -> TaskRecord:
+    now = context.clock()
+    return change(context, id, "rolled_back", lambda task: (states.rolled_back(task, now), []))
 
 
 def answer(
-    desk: Desk, id: str, answer: Any, question: str | None, request: Request | None = None
+    context: LedgerContext,
+    id: str,
+    answer: Any,
+    question: str | None,
+    request: Request | None = None,
 ) -> TaskRecord:
     first: bytes | None = None
 
@@ -102,25 +106,25 @@ def answer(
         nonlocal first
         become = states.answered(task)
         assert task.question is not None
-        asked = desk.codec.decode(task.question)
+        asked = context.codec.decode(task.question)
         first = task.question if first is None else first
         if task.question != first or question not in (None, asked["question"]):
             raise Conflict(f"task {id!r} asks something else by now: {asked['question']}")
         if not asked["is_unknown"]:
-            return become, [_step(desk, task, "step_answered", asked, answer)]
+            return become, [_step(context, task, "step_answered", asked, answer)]
         if answer == "fail":
-            now = desk.clock()
+            now = context.clock()
             return states.cancelled(task, now)._replace(error=asked["question"]), []
         if answer not in ("retry", "skip"):
             raise Misuse(f"the answer is 'retry', 'skip' or 'fail', not {answer!r}")
         kind = "step_skipped" if answer == "skip" else "step_failed"
-        return become, [_step(desk, task, kind, asked, None)]
+        return become, [_step(context, task, kind, asked, None)]
 
-    return change(desk, id, "answered", decide, request)
+    return change(context, id, "answered", decide, request)
 
 
 def changed(
-    desk: Desk,
+    context: LedgerContext,
     task: TaskRecord,
     kind: str,
     become: TaskRecord,
@@ -129,42 +133,44 @@ def changed(
 ) -> TaskRecord:
     """A task after a change that is made only if it still stands as it was looked at."""
     work = Work(moves=(TaskMove(task.epoch, become),), entries=entries)
-    desk.commit(desk.entry(kind, become, signed({})), work, request)
-    return found(desk, task.name)
+    context.act(context.entry(kind, become, signed({})), work, request)
+    return found(context, task.name)
 
 
 def change(
-    desk: Desk, id: str, kind: str, decide: Change, request: Request | None = None
+    context: LedgerContext, id: str, kind: str, decide: Change, request: Request | None = None
 ) -> TaskRecord:
     """Change a task as it stands when it is written."""
     check_deadline()
     for _ in range(TRIES):
-        task = found(desk, id)
+        task = found(context, id)
         become, entries = decide(task)
         try:
-            return changed(desk, task, kind, become, entries, request)
+            return changed(context, task, kind, become, entries, request)
         except MadeMeanwhile:
             raise
         except Conflict:
-            continue
+            current.check(context.store, context.user)
     raise Conflict(f"others changed task {id!r} {TRIES} times; try again")
 
 
-def _settled(desk: Desk, task: TaskRecord, policy: UnknownPolicy) -> list[EntryRecord]:
+def _settled(context: LedgerContext, task: TaskRecord, policy: UnknownPolicy) -> list[EntryRecord]:
     """Entries that settle the steps which were begun and not ended."""
-    journal = claiming.journal_of(desk, task)
+    journal = claiming.journal_of(context, task)
     kind = "step_skipped" if policy == "skip" else "step_failed"
     made: list[EntryRecord] = []
     for path in journal.unknown():
         known = journal.get(path)
         assert known is not None
         about = {"step": path, "arguments": known.body.arguments, "place": known.body.place}
-        made.append(_step(desk, task, kind, about, None))
+        made.append(_step(context, task, kind, about, None))
     return made
 
 
-def _step(desk: Desk, task: TaskRecord, kind: str, about: Any, value: Any) -> EntryRecord:
+def _step(
+    context: LedgerContext, task: TaskRecord, kind: str, about: Any, value: Any
+) -> EntryRecord:
     """An entry of the journal that no attempt writes."""
-    data = desk.codec.encode(value, "answer")
+    data = context.codec.encode(value, "answer")
     body = Body(about["arguments"], about["place"], data)
-    return desk.entry(kind, task)._replace(step=about["step"], data=steps.pack(body))
+    return context.entry(kind, task)._replace(step=about["step"], data=steps.pack(body))

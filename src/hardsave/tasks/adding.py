@@ -8,13 +8,13 @@ from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import TaskRecord
 from hardsave.tasks import names, states
-from hardsave.tasks.desk import Desk
+from hardsave.tasks.context import LedgerContext
 
 _MOST = 2**63 - 1  # of a number in a row
 
 
 def new(
-    desk: Desk,
+    context: LedgerContext,
     *,
     id: str,
     text: str,
@@ -38,7 +38,7 @@ def new(
         raise Misuse(f"metadata is a dict, not {metadata!r}")
     if isinstance(after, str):  # its letters are no ids
         raise Misuse(f"after is a list of ids: [{after!r}], not {after!r}")
-    text = desk.redacted(text)
+    text = context.redacted(text)
     begin = 0 if not_before is None else _micros(not_before)
     return TaskRecord(
         name=id,
@@ -46,8 +46,8 @@ def new(
         key=key_of(text or id if key is None else key),
         state="pending",
         priority=priority,
-        created_at=desk.clock(),
-        epoch=_first_epoch(desk),
+        created_at=context.clock(),
+        epoch=_first_epoch(context),
         generation=1,
         attempts=0,
         max_attempts=max_attempts,
@@ -63,7 +63,7 @@ def new(
         error=None,
         result=None,
         question=None,
-        metadata=desk.codec.encode(dict(metadata or {}), "metadata"),
+        metadata=context.codec.encode(dict(metadata or {}), "metadata"),
     )
 
 
@@ -72,10 +72,10 @@ def key_of(text: str) -> bytes:
     return digest(text.encode())
 
 
-def _first_epoch(desk: Desk) -> int:
+def _first_epoch(context: LedgerContext) -> int:
     """Where no other task of that name has been, as far as chance goes: an attempt at one that was
     forgotten may be alive, and what it writes must not be taken for a write of this one's."""
-    return int.from_bytes(desk.new_id()[:4]) >> 1
+    return int.from_bytes(context.new_id()[:4]) >> 1
 
 
 def means_to_go_on(task: TaskRecord) -> bool:

@@ -1,8 +1,8 @@
 """One attempt at a task: what its handler holds while it works.
 
-Every write names the epoch of the attempt. If somebody else has taken the task meanwhile, the
-write is refused with `LeaseLost`, and so is everything after it: the attempt is over, whatever
-its body still does.
+Every write names the epoch of the attempt. If another process has taken the task meanwhile, the
+write is refused with `LeaseLost`, and so is everything after it: the attempt is over, though
+its body may still run.
 """
 
 import os
@@ -18,7 +18,11 @@ from hardsave.stores.base import Store
 from hardsave.stores.ledger import Fence, TaskMove, Work, lost_message
 from hardsave.stores.lent import is_same
 from hardsave.tasks import current, error_text, names, retry, states
-from hardsave.tasks.calls import (
+from hardsave.tasks.child_lock import ChildLock, child_lock
+from hardsave.tasks.context import LedgerContext
+from hardsave.tasks.lease import Lease, Listener
+from hardsave.tasks.retry import Retry
+from hardsave.tasks.step_calls import (
     MOST_SAID,
     MOST_TRACED,
     Call,
@@ -28,10 +32,6 @@ from hardsave.tasks.calls import (
     check_policy,
     said,
 )
-from hardsave.tasks.child_lock import ChildLock, child_lock
-from hardsave.tasks.desk import Desk
-from hardsave.tasks.lease import Lease, Listener
-from hardsave.tasks.retry import Retry
 from hardsave.tasks.steps import Given, Journal, UnknownPolicy
 from hardsave.tasks.task import Task, view
 
@@ -50,7 +50,7 @@ class Attempt(Listener):
 
     def __init__(
         self,
-        desk: Desk,
+        context: LedgerContext,
         lease: Lease,
         record: TaskRecord,
         journal: Journal,
@@ -58,10 +58,10 @@ class Attempt(Listener):
         unknown: UnknownPolicy = "retry",
         retry: Retry = retry.DEFAULT,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._lease = lease
         self._record = record
-        self._calls = Calls(desk, record, journal, _Holder(self), unknown)
+        self._calls = Calls(context, record, journal, _Holder(self), unknown)
         self._retry = retry
         self._claimed_at = record.epoch
         self._fenced = Work(fences=(Fence(record.name, record.epoch),))  # what each step relies on
@@ -82,7 +82,7 @@ class Attempt(Listener):
     @property
     def task(self) -> Task:
         """The task, as this attempt last wrote it."""
-        return view(self._record, self._desk.codec)
+        return view(self._record, self._context.codec)
 
     @property
     def number(self) -> int:
@@ -100,7 +100,7 @@ class Attempt(Listener):
         return self._is_lost
 
     def lost(self) -> None:
-        """Know that the task is somebody else's now."""
+        """Know that the task is another attempt's now."""
         self._is_lost = True
         self._loss.set()
 
@@ -191,15 +191,15 @@ class Attempt(Listener):
 
     def _paused(self, question: str, call: Call) -> Paused:
         about = {
-            "question": self._desk.redacted(question),
+            "question": self._context.redacted(question),
             "step": call.asked.path,
             "place": call.place,
             "arguments": call.arguments,
             "is_unknown": call.is_unknown,
         }
-        data = self._desk.codec.encode(about, "question")
+        data = self._context.codec.encode(about, "question")
         with self._mutex:
-            record = states.asked(self._record, data, self._desk.clock())
+            record = states.asked(self._record, data, self._context.clock())
             around = self._calls.around(call.asked.path)
             asked = {"question": about["question"]}
             self._move("asked", record, asked, entries=around, ends=True)
@@ -214,28 +214,28 @@ class Attempt(Listener):
                 lock.started(program.pid)
                 program.wait()
         """
-        return child_lock(self._desk.store, self._record, self._check_standing)
+        return child_lock(self._context.store, self._record, self._check_standing)
 
     # Ending
 
     def complete(self, result: Any = None) -> None:
         """It is done, with this result."""
         self._check_process()
-        data = self._desk.codec.encode(result, "result")
+        data = self._context.codec.encode(result, "result")
         with self._mutex:
-            record = states.completed(self._record, data, self._desk.clock())
+            record = states.completed(self._record, data, self._context.clock())
             self._move("completed", record, ends=True)
 
     def fail(self, error: BaseException | str) -> None:
         """It has failed. It is tried again if it has attempts left and the error may pass."""
         self._check_process()
-        now = self._desk.clock()
+        now = self._context.clock()
         again_at = self._again_at(error, now)
-        line = bounded(self._desk.redacted(said(error)), MOST_SAID)
+        line = bounded(self._context.redacted(said(error)), MOST_SAID)
         about = {"error": line, "again_at": again_at}
         told = None
         if isinstance(error, BaseException):
-            told = bounded(self._desk.redacted(error_text.brief(error)), MOST_TRACED)
+            told = bounded(self._context.redacted(error_text.brief(error)), MOST_TRACED)
             if not isinstance(error, HardsaveError):
                 about["traceback"] = told
         with self._mutex:
@@ -251,7 +251,7 @@ class Attempt(Listener):
         logger = log(__name__)
         logger.warning("%s: %s", about, said(told))
         if logger.isEnabledFor(10):  # logging.DEBUG, without what its import takes
-            every = bounded(self._desk.redacted(error_text.full(error)), MOST_TRACED)
+            every = bounded(self._context.redacted(error_text.full(error)), MOST_TRACED)
             logger.debug("%s: every frame\n%s", about, said(every))
 
     def _again_at(self, error: BaseException | str, now: int) -> int | None:
@@ -260,14 +260,14 @@ class Attempt(Listener):
         is_worth_it = retry.is_worth_it(self._retry, raised)
         if self._record.attempts >= self._record.max_attempts or not is_worth_it:
             return None
-        seconds = retry.wait_seconds(self._retry, self._record.attempts, self._desk.random)
+        seconds = retry.wait_seconds(self._retry, self._record.attempts, self._context.random)
         return now + int(seconds * 1_000_000) if seconds else 0
 
     def hand_back(self) -> None:
         """Give it up before its end: any runner may take it. The attempt does not count."""
         self._check_process()
         with self._mutex:
-            record = states.handed_back(self._record, self._desk.clock())
+            record = states.handed_back(self._record, self._context.clock())
             self._move("handed_back", record, ends=True, loses=True)
 
     def __enter__(self) -> "Attempt":
@@ -289,7 +289,7 @@ class Attempt(Listener):
             return end_block(self, error)
         except Exception:
             raise
-        except BaseException:  # Ctrl-C: its end may not be on record, and nobody else would end it
+        except BaseException:  # Ctrl-C: its end may not be on record, and nothing else would end it
             self._block.__exit__()
             _hand_back(self)
             raise
@@ -307,9 +307,9 @@ class Attempt(Listener):
         loses: bool = False,
     ) -> None:
         """Write where the task stands now. The caller holds the mutex; others look meanwhile, and
-        must not see the end of an attempt before they see that its task is somebody else's."""
+        must not see the end of an attempt before they see that its task is another attempt's."""
         move = TaskMove(self._claimed_at, record)
-        event = self._desk.entry(what, record, about)
+        event = self._context.entry(what, record, about)
         self._commit(event, Work(moves=(move,), entries=entries))
         if loses:
             self.lost()
@@ -317,7 +317,7 @@ class Attempt(Listener):
         self._record = record
 
     def _check_process(self) -> None:
-        """Before the mutex is taken: in a forked child nobody may ever give it back."""
+        """Before the mutex is taken: in a forked child it may never be given back."""
         if self._pid != os.getpid():
             raise Misuse(f"{self!r} belongs to process {self._pid}; a forked one cannot write it")
 
@@ -333,7 +333,7 @@ class Attempt(Listener):
     def _check_standing(self) -> None:
         """The same, and by what the ledger says now."""
         self._check()
-        held, standing = self._record, self._desk.store.task(self._desk.user, self.id)
+        held, standing = self._record, self._context.store.task(self._context.user, self.id)
         if standing is None or standing.epoch != held.epoch:
             self.lost()
             epoch = None if standing is None else standing.epoch
@@ -342,7 +342,7 @@ class Attempt(Listener):
     def _commit(self, event: EntryRecord, work: Work) -> None:
         self._check()
         try:
-            self._desk.commit(event, work)
+            self._context.commit(event, work)
         except LeaseLost:
             self.lost()
             raise
@@ -374,14 +374,14 @@ class _Holder:
 
 
 class _AtWork:
-    """The attempt, as whoever saves sees it."""
+    """The attempt, as a save sees it."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
 
     def is_at(self, store: Store, user: str | None) -> bool:
-        desk = self._attempt._desk
-        return desk.user == user and (desk.store is store or is_same(desk.store, store))
+        context = self._attempt._context
+        return context.user == user and (context.store is store or is_same(context.store, store))
 
     def standing(self) -> current.Standing | None:
         attempt, task = self._attempt, self._attempt._record
@@ -403,7 +403,7 @@ class _AtWork:
 
 
 def look(attempt: Attempt) -> None:
-    """Let an attempt know if its task was taken away: somebody may have cancelled it. One that is
+    """Let an attempt know if its task was taken away: it may have been cancelled. One that is
     just being written learns it by that, and is not waited for."""
     if not attempt._mutex.acquire(blocking=False):
         return
@@ -414,6 +414,12 @@ def look(attempt: Attempt) -> None:
         pass  # that is what it knows now
     finally:
         attempt._mutex.release()
+
+
+def check_standing(attempt: Attempt) -> None:
+    """`LeaseLost` unless the ledger says that the task is still this attempt's: right before what
+    has no fence, such as a message to another program."""
+    attempt._check_standing()
 
 
 def working(attempt: Attempt) -> current.Working:

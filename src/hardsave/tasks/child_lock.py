@@ -23,7 +23,7 @@ from hardsave.record import Record
 from hardsave.stores.base import Store
 from hardsave.stores.host import processes
 
-_ROOM = "tether-"
+_ROOM = "child-lock-"
 _NOTE = re.compile(rb"(\d+) (\d+)\n")  # without its end, its writer has died in the middle of it
 
 _log = log(__name__)

@@ -1,14 +1,16 @@
 """Whose work this is: the attempt that what happens here belongs to, if one is under way.
 
 What a handler saves belongs to its attempt, in its thread and in its coroutine alike, without
-being told so. A thread that it starts by itself belongs to nobody.
+being told so. A thread that it starts by itself belongs to no attempt.
 """
 
 from contextvars import ContextVar
 from typing import Protocol
 
+from hardsave.errors import LeaseLost
 from hardsave.objects.records import Id
 from hardsave.stores.base import Store
+from hardsave.stores.ledger import Fence, lost_message
 from hardsave.tuples import NamedTuple
 
 
@@ -22,13 +24,13 @@ class Standing(NamedTuple):
 
 
 class Work(Protocol):
-    """An attempt, as seen by whoever saves."""
+    """An attempt, as seen by a save."""
 
     def is_at(self, store: Store, user: str | None) -> bool:
         """Whether its task is in this ledger."""
 
     def standing(self) -> Standing | None:
-        """None once it has ended: what is saved after that is nobody's. One that was handed back
+        """None once it has ended: what is saved after that is of none. One that was handed back
         or taken away stands where it was claimed, and nothing that it writes holds."""
 
     def lost(self) -> None:
@@ -51,6 +53,34 @@ def work(store: Store, user: str | None) -> Work | None:
     """The attempt at a task of this ledger that is under way here."""
     found = _current.get()
     return found if found is not None and found.is_at(store, user) else None
+
+
+class Held(NamedTuple):
+    """The attempt under way, and what each of its writes relies on."""
+
+    work: Work
+    fence: Fence
+
+
+def held(store: Store, user: str | None) -> Held | None:
+    """The attempt at a task of this ledger that what is done here belongs to."""
+    found = work(store, user)
+    standing = None if found is None else found.standing()
+    if found is None or standing is None:
+        return None
+    return Held(found, Fence(standing.task, standing.epoch))
+
+
+def check(store: Store, user: str | None) -> None:
+    """`LeaseLost` if the attempt under way has its task no longer, by what the ledger says now."""
+    own = held(store, user)
+    if own is None:
+        return
+    task = store.task(user, own.fence.task)
+    epoch = None if task is None else task.epoch
+    if epoch != own.fence.epoch:
+        own.work.lost()
+        raise LeaseLost(lost_message(own.fence.task, epoch, own.fence.epoch))
 
 
 class Working:

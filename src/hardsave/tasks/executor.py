@@ -10,26 +10,30 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
-from hardsave.defaults import GRACE_SECONDS, POLL_SECONDS
+from hardsave.defaults import GRACE_SECONDS
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.logs import log
+from hardsave.objects.records import OwnerRecord
+from hardsave.stores import dispatch
+from hardsave.stores.dispatch import Hints, Periodic
 from hardsave.stores.ledger import Work
-from hardsave.tasks import rescue, threads
+from hardsave.tasks import reclaim, threads
 from hardsave.tasks.attempt import Attempt, Paused, check_policy, working
-from hardsave.tasks.desk import KEPT, Desk
+from hardsave.tasks.context import KEPT, LedgerContext
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.recovery import RecoveryReport
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.settings import Recovery
-from hardsave.tasks.shift import Outcome, Shift, Terms, Wants
+from hardsave.tasks.slots import WAIT_SECONDS, Lanes, Slots
 from hardsave.tasks.stats import TaskStats
 from hardsave.tasks.steps import UnknownPolicy
+from hardsave.tasks.sweeps import Sweeps
 from hardsave.tasks.task import Task, view
+from hardsave.tasks.worker_loop import Outcome, Terms, Wants, WorkerLoop
 
 Handler = Callable[[Attempt], Any]
 Ended = Callable[[Attempt], object]
 
-SWEEP_SECONDS = 1.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _log = log(__name__)
@@ -40,7 +44,7 @@ class Runner:
 
     def __init__(
         self,
-        desk: Desk,
+        context: LedgerContext,
         session: str,
         *,
         claim: Callable[..., Attempt],
@@ -53,13 +57,14 @@ class Runner:
         self._counts = counts
         self._is_closed = False
         self._pid = 0
-        self._desk = desk
+        self._context = context
         self._session = session
         self._take_over = take_over
         self._holds = recovery == "manual"
-        self._lease = Lease(desk, session, seconds=lease_seconds)
+        self._lease = Lease(context, session, seconds=lease_seconds)
+        self._sweeps = Sweeps(context, lease_seconds)
         self._report: RecoveryReport | None = None
-        self._shifts: list[Shift] = []  # one for each `run` that is under way
+        self._loops: list[WorkerLoop] = []  # one for each `run` that is under way
         self._is_stopped = False
 
     @property
@@ -74,8 +79,8 @@ class Runner:
         self._pid = os.getpid()
         self._lease.take()
         try:
-            found = self._bury(holds=self._holds)
-            self._report = rescue.report(self._desk, found, self._counts(), is_start=True)
+            found = self._reclaim(holds=self._holds)
+            self._report = reclaim.report(self._context, found, self._counts(), is_start=True)
             self._note("session_started", {"session": self._session})
         except BaseException:
             self._lease.close()
@@ -99,8 +104,8 @@ class Runner:
         if self._is_closed:
             return
         self._is_closed = True
-        for shift in list(self._shifts):
-            shift.close(hand_back=clean)
+        for loop in list(self._loops):
+            loop.close(hand_back=clean)
         try:
             if self._pid == os.getpid():
                 self._note("session_stopped", {"session": self._session, "clean": clean})
@@ -122,21 +127,25 @@ class Runner:
     def recover(self) -> list[Task]:
         """Put back to work what dead processes have left; those tasks, as they were.
 
-        Happens by itself when a runner is entered, and every second while it runs, unless
-        `recovery` is `manual`.
+        Happens by itself when a runner is entered, and every second while it runs, or every few
+        seconds beside many others, unless `recovery` is `manual`.
         """
         return self._recovered(holds=False)
 
-    def _recovered(self, *, holds: bool) -> list[Task]:
-        found = self._bury(holds=holds)
+    def _recovered(self, *, holds: bool, owners: Sequence[OwnerRecord] | None = None) -> list[Task]:
+        found = self._reclaim(holds=holds, owners=owners)
         for each in found:
-            if each.tasks or not each.leaves_any:  # else it is found again every second
-                _log.warning("%s", rescue.obituary(each))
-        return [view(task, self._desk.codec) for each in found for task in each.tasks]
+            if each.tasks or not each.leaves_any:  # else it is found again by each look
+                _log.warning("%s", reclaim.reclaim_message(each))
+        return [view(task, self._context.codec) for each in found for task in each.tasks]
 
-    def _bury(self, *, holds: bool) -> list[rescue.Buried]:
+    def _reclaim(
+        self, *, holds: bool, owners: Sequence[OwnerRecord] | None = None
+    ) -> list[reclaim.Reclaimed]:
         take_over = self._take_over
-        return rescue.bury_the_dead(self._desk, self._session, take_over=take_over, holds=holds)
+        return reclaim.reclaim_from_dead(
+            self._context, self._session, take_over=take_over, holds=holds, owners=owners
+        )
 
     def run(
         self,
@@ -149,6 +158,8 @@ class Runner:
         grace_seconds: float = GRACE_SECONDS,
         wants: Wants | None = None,
         ended: Ended | None = None,
+        lanes: Lanes | None = None,
+        periodic: Sequence[Periodic] = (),
     ) -> None:
         """Call `handler(attempt)` for every task that is due, in so many threads.
 
@@ -157,24 +168,28 @@ class Runner:
         has `grace_seconds` to end, and is handed back after that.
 
         Tasks that it does not `want` are left to others. `ended(attempt)` is called when the end
-        of an attempt is on record.
+        of an attempt is on record. A store that tells which task is due (`stores.dispatch`) leaves
+        those in the `lanes` of others, and lets `periodic` things happen; that is not so with
+        `until_idle`, which asks the ledger.
         """
         _check_handler(handler)
-        shift = begin_shift(self, Terms(concurrency, unknown, retry, wants))
+        terms = Terms(concurrency, unknown, retry, wants, lanes=lanes)
+        slots, telling = hinted(self, terms, periodic, until_idle=until_idle)
+        loop = begin_loop(self, terms, slots)
         crew = [
-            _Worker(shift, handler, ended, until_idle=until_idle, number=n)
+            _Worker(loop, handler, ended, until_idle=until_idle, number=n)
             for n in range(concurrency)
         ]
-        with signals() as told:
+        with signals() as told, telling:
             try:
                 for worker in crew:
                     threads.start(worker)
-                self._look_after(shift, crew, told)
+                self._look_after(loop, crew, told)
             finally:
-                shift.stop.set()
+                loop.begin_nothing_more()
                 _wait_for(crew, grace_seconds)
-                shift.hand_back_all()
-                end_shift(self, shift)
+                loop.hand_back_all()
+                end_loop(self, loop)
         for worker in crew:
             if worker.error is not None:
                 raise worker.error
@@ -182,27 +197,27 @@ class Runner:
     def stop(self) -> None:
         """Begin nothing more; `run` returns when what is under way has ended, or its time is up.
         If none is under way, as while a session begins, the next one returns at once."""
-        self._is_stopped = True  # first: whoever begins looks after he can be seen
-        for shift in list(self._shifts):
-            shift.stop.set()
+        self._is_stopped = True  # first: a loop that begins looks at it once it can be seen
+        for loop in list(self._loops):
+            loop.stop.set()
 
     def _look_after(
-        self, shift: Shift, crew: "list[_Worker]", told: Sequence[signal.Signals]
+        self, loop: WorkerLoop, crew: "list[_Worker]", told: Sequence[signal.Signals]
     ) -> None:
-        """Until they end or are told to: find out now and then whether somebody else has died."""
-        due = time.monotonic() + SWEEP_SECONDS
+        """Until they end or are told to: find out now and then whether another process has died."""
+        due = time.monotonic() + until_sweep(self)
         while any(worker.is_alive() for worker in crew):
             if told:
                 _log.info("stopping: %s", told[0].name)
                 return
-            if shift.stop.wait(0.01):
+            if loop.stop.wait(0.01):
                 return
             if time.monotonic() >= due:
-                sweep(self, shift)
-                due = time.monotonic() + SWEEP_SECONDS
+                sweep(self, loop)
+                due = time.monotonic() + until_sweep(self)
 
     def _check_open(self) -> None:
-        """Else it would hold a lease that nobody gives back, and the next session would take it
+        """Else it would hold a lease that is never given back, and the next session would take it
         for one that has crashed."""
         if self._report is None or self._is_closed:
             raise Misuse("a runner works inside its block: with tasks.runner(…) as runner")
@@ -210,7 +225,7 @@ class Runner:
     def _note(self, kind: str, about: Any) -> None:
         """With each session the old ones go: a server that is restarted for ever, and never
         iterates, does not grow for ever."""
-        self._desk.commit(self._desk.entry(kind, None, about), Work(keep_itself=KEPT))
+        self._context.commit(self._context.entry(kind, None, about), Work(keep_itself=KEPT))
 
 
 def _check_handler(handler: Any) -> None:
@@ -221,54 +236,89 @@ def _check_handler(handler: Any) -> None:
         )
 
 
-def begin_shift(runner: Runner, terms: Terms) -> Shift:
+def hinted(
+    runner: Runner,
+    terms: Terms,
+    periodic: Sequence[Periodic],
+    *,
+    until_idle: bool,
+    wait_seconds: float = WAIT_SECONDS,
+) -> tuple[Slots | None, contextlib.AbstractContextManager[None]]:
+    """The slots that the store fills with what is due, inside of the block; none, if it cannot."""
+    slots = Slots(terms.concurrency, wait_seconds=wait_seconds)
+    served = () if terms.lanes is None else terms.lanes.served
+    hints = Hints(slots, terms.concurrency, served, periodic)
+    context = runner._context
+    telling = None if until_idle else dispatch.dispatch(context.store, context.user, hints)
+    if telling is not None:
+        return slots, telling
+    if periodic:
+        raise Misuse(
+            f"{periodic[0].name!r} is to happen periodically, for which a runner needs a store on "
+            "PostgreSQL, the extra 'postgres' and no until_idle; elsewhere let cron add the task"
+        )
+    return None, contextlib.nullcontext()
+
+
+def begin_loop(runner: Runner, terms: Terms, slots: Slots | None = None) -> WorkerLoop:
     """What the executor of coroutines shares with the one of threads."""
     runner._check_open()
     check_policy(terms.unknown)
     if terms.concurrency < 1:
         raise Misuse(f"concurrency is at least 1, not {terms.concurrency}")
-    shift = Shift(runner._desk, runner._lease, terms)
-    runner._shifts.append(shift)
+    loop = WorkerLoop(runner._context, runner._lease, terms, slots)
+    runner._loops.append(loop)
     if runner._is_stopped:
-        shift.stop.set()
-    return shift
+        loop.stop.set()
+    return loop
 
 
-def end_shift(runner: Runner, shift: Shift) -> None:
-    runner._shifts.remove(shift)
+def end_loop(runner: Runner, loop: WorkerLoop) -> None:
+    runner._loops.remove(loop)
     runner._is_stopped = False
 
 
-def side_shift(runner: Runner, terms: Terms) -> Shift:
-    """Other work of the same session, for whoever runs it by himself: he also has to hand back
-    what is left when the session ends."""
-    return Shift(runner._desk, runner._lease, terms)
+def side_loop(runner: Runner, terms: Terms) -> WorkerLoop:
+    """Other work of the same session, for a caller that runs it by itself: it also has to hand
+    back what is left when the session ends."""
+    return WorkerLoop(runner._context, runner._lease, terms)
 
 
-def sweep(runner: Runner, shift: Shift) -> None:
-    """Look after what nobody else would: the dead, those who work at what was taken away, and
-    those whom a clock holds up."""
+def until_sweep(runner: Runner) -> float:
+    """Seconds until the next `sweep`."""
+    return runner._sweeps.seconds()
+
+
+def sweep(runner: Runner, loop: WorkerLoop) -> None:
+    """Look after what no attempt does: processes that have died, attempts whose task was taken
+    away, and tasks that a clock holds up."""
     worry = "looking for dead sessions failed"
     try:
-        runner._recovered(holds=runner._holds)
-        shift.tell_the_lost()
-        shift.wake_the_overslept()
-        shift.settled(worry)
+        runner._recovered(holds=runner._holds, owners=runner._sweeps.owners())
+        loop.tell_the_lost()
+        loop.wake_the_overslept()
+        loop.settled(worry)
     except HardsaveError as error:
-        shift.report(worry, error)
+        loop.report(worry, error)
 
 
 class _Worker(threading.Thread):
     """One task after the other."""
 
     def __init__(
-        self, shift: Shift, handler: Handler, ended: Ended | None, *, until_idle: bool, number: int
+        self,
+        loop: WorkerLoop,
+        handler: Handler,
+        ended: Ended | None,
+        *,
+        until_idle: bool,
+        number: int,
     ) -> None:
         # A daemon: a handler that hangs does not keep a program from ending, once its task was
         # handed back.
         super().__init__(name=f"hardsave-task-{number}", daemon=True)
         self.error: BaseException | None = None
-        self._shift = shift
+        self._loop = loop
         self._handler = handler
         self._ended = ended
         self._until_idle = until_idle
@@ -281,20 +331,20 @@ class _Worker(threading.Thread):
             if self._pid != os.getpid():  # but not in a child, which has this thread alone
                 _log.error("a handler has returned in a child; end that with os._exit(): %s", error)
             self.error = error
-            self._shift.stop.set()
+            self._loop.stop.set()
 
     def _work(self) -> None:
-        shift = self._shift
-        while not shift.stop.is_set():
-            attempt = shift.next()
+        loop = self._loop
+        while not loop.stop.is_set():
+            attempt = loop.next()
             if attempt is not None:
-                shift.end(attempt, _outcome(attempt, self._handler))
+                loop.end(attempt, _outcome(attempt, self._handler))
                 if self._ended is not None and attempt.is_over:
                     self._ended(attempt)
-            elif self._until_idle and shift.is_idle():
+            elif self._until_idle and loop.is_idle():
                 return
             else:
-                shift.stop.wait(POLL_SECONDS)
+                loop.rest()
 
 
 def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
@@ -303,7 +353,7 @@ def _outcome(attempt: Attempt, handler: Handler) -> Outcome:
             return Outcome(handler(attempt))
     except Paused as error:
         return paused(attempt, error)
-    except BaseException as error:  # noqa: BLE001 # whatever it is, it is the task's end
+    except BaseException as error:  # noqa: BLE001 # every kind of it is the task's end
         return Outcome(error=error)
 
 
@@ -325,7 +375,7 @@ def paused(attempt: Attempt, error: Paused) -> Outcome:
 def signals() -> Iterator[Sequence[signal.Signals]]:
     """The signals to stop that have come. Only the main thread can ask for them.
 
-    They are noted and no more: a handler runs in the middle of whatever the main thread does, and
+    They are noted and no more: a handler runs in the middle of what the main thread does, and
     to set an event that it is about to wait for would be to wait for itself, for ever.
     """
     told: list[signal.Signals] = []

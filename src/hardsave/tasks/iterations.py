@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from hardsave.tasks import latest_entry
-from hardsave.tasks.desk import KEPT, Desk
+from hardsave.tasks import ledger_values
+from hardsave.tasks.context import KEPT, LedgerContext
 
 _KIND = "iterated"
 
 
-def so_far(desk: Desk) -> int:
-    return _count(latest_entry.read(desk, _KIND))
+def so_far(context: LedgerContext) -> int:
+    return _count(ledger_values.read(context, _KIND))
 
 
-def one_more(desk: Desk) -> int:
+def one_more(context: LedgerContext) -> int:
     """Count one on top of the latest count, whichever process has written that; the new one."""
-    become = latest_entry.change(
-        desk,
+    become = ledger_values.change(
+        context,
         _KIND,
         lambda value: {"count": _count(value) + 1},
         trims=lambda value: _count(value) % KEPT == 0,

@@ -3,7 +3,8 @@
 One lease covers all tasks that a process runs, so a heartbeat is one small write however many
 they are. The thread is a daemon of the process: it dies with it, and with a fork it stays with
 the parent. While the process is stopped so is its thread; what it then finds, once it goes
-on, is that others have buried it: every attempt of this lease is told, and none can write.
+on, is that others have reclaimed its tasks: every attempt of this lease is told, and none can
+write.
 """
 
 import os
@@ -18,7 +19,7 @@ from hardsave.logs import log
 from hardsave.objects.records import Id, OwnerRecord
 from hardsave.stores.host import location
 from hardsave.tasks import threads
-from hardsave.tasks.desk import Desk
+from hardsave.tasks.context import LedgerContext
 from hardsave.tasks.recovery import MAX_LEASE
 
 _log = log(__name__)
@@ -27,9 +28,9 @@ _taken: set[Id] = set()
 
 
 def held_here() -> set[Id]:
-    """The owners that are this very process. Whatever their leases say, they are not dead: a
-    machine that has slept, or a disk that is full, has kept them from being renewed, and whoever
-    asks in the same process may ask before the heartbeat comes."""
+    """The owners that are this very process. They are not dead, even if their leases have passed:
+    a machine that has slept, or a disk that is full, has kept them from being renewed, and a thread
+    of the same process may ask before the heartbeat comes."""
     return {id for lease in list(_ours) if (id := lease.held()) is not None}
 
 
@@ -42,13 +43,15 @@ def taken_here() -> set[Id]:
 class Lease(threads.Shared):
     """One process's right to run tasks. Threads may share it."""
 
-    def __init__(self, desk: Desk, session: str, *, seconds: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self, context: LedgerContext, session: str, *, seconds: float = LEASE_SECONDS
+    ) -> None:
         super().__init__()
         if not 0 < seconds * 1_000_000 <= MAX_LEASE:
             raise Misuse(f"a lease lasts up to an hour, not {seconds} s")
         self.session = session
         self.seconds = seconds
-        self._desk = desk
+        self._context = context
         self._owner: OwnerRecord | None = None
         self._pid = 0
         self._passes = 0.0
@@ -83,7 +86,7 @@ class Lease(threads.Shared):
         every = self.seconds / LEASE_HEARTBEATS
         thread = threading.Thread(target=_beat, args=(weakref.ref(self), stop, every), daemon=True)
         thread.name = "hardsave-heartbeat"
-        threads.start(thread)  # before it is taken: one that nobody renews is soon lost
+        threads.start(thread)  # before it is taken: one that is not renewed is soon lost
         try:
             passes = self._passing()
             owner = self._renewed(self._new())
@@ -99,9 +102,9 @@ class Lease(threads.Shared):
         _ours.add(self)
 
     def _hold(self, owner: OwnerRecord) -> None:
-        _taken.add(owner.id)  # before anybody can see it
+        _taken.add(owner.id)  # before another thread can see it
         try:
-            self._desk.store.hold(self._desk.user, owner, is_new=True)
+            self._context.store.hold(self._context.user, owner, is_new=True)
         except BaseException:
             _taken.discard(owner.id)
             raise
@@ -109,18 +112,18 @@ class Lease(threads.Shared):
     def _new(self) -> OwnerRecord:
         here = location.here()
         return OwnerRecord(
-            self._desk.new_id(),
+            self._context.new_id(),
             self.session,
             *here.numbering,
             here.pid,
             here.pid_started,
-            self._desk.clock(),
+            self._context.clock(),
             0,
             b"",
         )
 
     def _renewed(self, owner: OwnerRecord) -> OwnerRecord:
-        clock, now = self._desk.store.moment()
+        clock, now = self._context.store.moment()
         return owner._replace(until=now + int(self.seconds * 1_000_000), clock=clock)
 
     def _passing(self) -> float:
@@ -134,10 +137,10 @@ class Lease(threads.Shared):
             if owner is None or self._pid != os.getpid():
                 return False
             passes, renewed = self._passing(), self._renewed(owner)
-            if self._desk.store.hold(self._desk.user, renewed):
+            if self._context.store.hold(self._context.user, renewed):
                 self._owner, self._passes = renewed, passes
                 return True
-            self._bury()
+            self._reclaim()
         return False
 
     def listen(self, listener: "Listener", id: Id) -> None:
@@ -149,26 +152,26 @@ class Lease(threads.Shared):
         listener.lost()
 
     def lose(self, id: Id) -> None:
-        """A write has found it buried: the next claim takes a new one."""
+        """A write has found it reclaimed: the next claim takes a new one."""
         with self._mutex:
             if self._owner is not None and self._owner.id == id:
-                self._bury()
+                self._reclaim()
                 self._stop.set()
 
     def forsake(self) -> None:
         """It cannot be renewed any more, nor given back: its store was closed. It ends with its
-        time, and until then it is nobody's: else what it covers would be, for as long as this
-        process lives."""
+        time, and is not this process's any more: else the tasks that it covers would stay with
+        this process for as long as it lives."""
         with self._mutex:
             self._end()
 
-    def _bury(self) -> None:
+    def _reclaim(self) -> None:
         _log.error("session %r was taken for dead; others have its tasks now", self.session)
         self._end()
 
     def _end(self) -> None:
-        """Whoever relies on it is told, and nobody who relies on the next one. Under the mutex: a
-        claim with another lease must not come between."""
+        """Attempts that rely on it are told, and none that relies on the next one. Under the mutex:
+        a claim with another lease must not come between."""
         self._owner = None
         told, self._listeners = list(self._listeners), weakref.WeakSet()
         for listener in told:
@@ -183,7 +186,7 @@ class Lease(threads.Shared):
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         if owner is not None and self._pid == os.getpid():
-            self._desk.store.let_go(self._desk.user, owner.id)
+            self._context.store.let_go(self._context.user, owner.id)
             _taken.discard(owner.id)
 
 

@@ -18,8 +18,9 @@ from hardsave.tasks import (
     acts,
     adding,
     claiming,
+    current,
     iterations,
-    latest_entry,
+    ledger_values,
     names,
     recovery,
     settings,
@@ -29,7 +30,7 @@ from hardsave.tasks import (
 from hardsave.tasks import attempt as attempts
 from hardsave.tasks.acts import TRIES
 from hardsave.tasks.attempt import Attempt
-from hardsave.tasks.desk import KEPT, Desk
+from hardsave.tasks.context import KEPT, LedgerContext
 from hardsave.tasks.lease import Lease
 from hardsave.tasks.retry import DEFAULT, Retry
 from hardsave.tasks.settings import Recovery, TaskSettings, checked_recovery
@@ -39,8 +40,8 @@ from hardsave.tasks.task import Task, view
 
 if TYPE_CHECKING:
     from hardsave.tasks.executor import Runner
+    from hardsave.tasks.reclaim import Foreseen
     from hardsave.tasks.recovery import RecoveryReport
-    from hardsave.tasks.rescue import Foreseen
 
 PAGE = 500
 _UPKEEP_ROUNDS = 10  # after which it is asked whether it is due
@@ -51,12 +52,12 @@ class Tasks(threads.Shared):
 
     def __init__(
         self,
-        desk: Desk,
+        context: LedgerContext,
         settings: TaskSettings = settings.DEFAULT,
         upkeep: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__()
-        self._desk = desk
+        self._context = context
         self._settings = settings
         self._upkeep = upkeep  # of the store, now and then
         self._own: Lease | None = None  # for attempts outside of any runner
@@ -84,7 +85,7 @@ class Tasks(threads.Shared):
         """
         check_deadline()
         record = adding.new(
-            self._desk,
+            self._context,
             id=id,
             text=text,
             key=key,
@@ -100,15 +101,17 @@ class Tasks(threads.Shared):
             standing = self._standing(record)
             if standing is not None and not adding.means_to_go_on(standing):
                 return self._view(standing)
-            with contextlib.suppress(Conflict):  # another process was faster: look again
+            try:
                 if standing is None:
-                    return self._view(acts.add(self._desk, record), is_new=True)
+                    return self._view(acts.add(self._context, record), is_new=True)
                 again = states.retried(standing, extra=False)
-                return self._view(acts.changed(self._desk, standing, "retried", again))
+                return self._view(acts.changed(self._context, standing, "retried", again))
+            except Conflict:  # another process was faster: look again
+                current.check(self._context.store, self._context.user)
         raise Conflict(f"others added or changed task {id!r} {TRIES} times; try again")
 
     def _standing(self, record: TaskRecord) -> TaskRecord | None:
-        store, user = self._desk.store, self._desk.user
+        store, user = self._context.store, self._context.user
         return store.task(user, record.name) or store.task_by_key(user, record.key)
 
     def get(self, id: str) -> Task:
@@ -128,11 +131,11 @@ class Tasks(threads.Shared):
         if state is not None and state not in states.STATES:
             raise Misuse(f"a state is one of {', '.join(states.STATES)}, not {state!r}")
         _check_limit(limit)
-        listing = f"tasks {self._desk.user!r} {newest_first}"
+        listing = f"tasks {self._context.user!r} {newest_first}"
         query = TaskQuery(
             limit + 1, after=_place(after, listing), state=state, newest_first=newest_first
         )
-        rows = self._desk.store.tasks(self._desk.user, query)
+        rows = self._context.store.tasks(self._context.user, query)
         more = cursor_of(listing, rows[limit - 1].place) if len(rows) > limit else None
         return Page([self._view(row) for row in rows[:limit]], more)
 
@@ -141,16 +144,16 @@ class Tasks(threads.Shared):
         self._found(id)
         found: list[TaskEvent] = []
         after = 0
-        while rows := self._desk.store.entries(self._desk.user, id, after, PAGE):
-            found += [happening(row, self._desk.codec) for row in rows]
+        while rows := self._context.store.entries(self._context.user, id, after, PAGE):
+            found += [happening(row, self._context.codec) for row in rows]
             after = rows[-1].number
         return found
 
     def happened(self, after: int = 0, *, limit: int = PAGE) -> list[TaskEvent]:
         """What happened to all tasks and to the ledger as a whole, in order, in whichever process:
         the first so many after that of number `after`."""
-        rows = self._desk.store.happened(self._desk.user, after, limit)
-        return [happening(row, self._desk.codec) for row in rows]
+        rows = self._context.store.happened(self._context.user, after, limit)
+        return [happening(row, self._context.codec) for row in rows]
 
     def bookmark(self, reader: str, number: int | None = None) -> int:
         """How far a reader has come with `happened`, kept in the ledger under the reader's name; 0
@@ -159,14 +162,14 @@ class Tasks(threads.Shared):
         if number is not None:
             is_round = number // KEPT != self.bookmark(reader) // KEPT
             work = Work(keep_itself=KEPT) if is_round else Work()
-            self._desk.commit(self._desk.entry(kind, None, {"number": number}), work)
+            self._context.commit(self._context.entry(kind, None, {"number": number}), work)
             return number
         found = self._latest(kind)
         return 0 if found is None else int(found.about["number"])
 
     def stats(self) -> TaskStats:
         """How many tasks are in which state."""
-        counts = self._desk.store.task_counts(self._desk.user)
+        counts = self._context.store.task_counts(self._context.user)
         begun = self._latest("session_started")
         session = None if begun is None else begun.about["session"]
         return counted(counts, self.iterations, session)
@@ -190,9 +193,9 @@ class Tasks(threads.Shared):
         """
         if unknown not in (None, "retry", "skip"):
             raise Misuse(f"unknown steps are settled by 'retry' or 'skip', not {unknown!r}")
-        request = requests.request(self._desk, key, "retry task", id, unknown, force)
+        request = requests.request(self._context, key, "retry task", id, unknown, force)
         return self._acted(
-            id, request, lambda: acts.retry(self._desk, id, unknown, request, force=force)
+            id, request, lambda: acts.retry(self._context, id, unknown, request, force=force)
         )
 
     def cancel(self, id: str, *, key: str | None = None) -> Task:
@@ -202,12 +205,12 @@ class Tasks(threads.Shared):
         task has gone on since, and it comes back as it stands. `Conflict` if the key was that of
         another request.
         """
-        request = requests.request(self._desk, key, "cancel task", id)
-        return self._acted(id, request, lambda: acts.cancel(self._desk, id, request))
+        request = requests.request(self._context, key, "cancel task", id)
+        return self._acted(id, request, lambda: acts.cancel(self._context, id, request))
 
     def roll_back(self, id: str) -> Task:
         """Mark that what it did was taken back. Nothing outside is undone by this."""
-        return self._view(acts.roll_back(self._desk, id))
+        return self._view(acts.roll_back(self._context, id))
 
     def answer(
         self, id: str, answer: Any, *, question: str | None = None, key: str | None = None
@@ -218,15 +221,15 @@ class Tasks(threads.Shared):
         `question` is what was read: `Conflict` if that was answered already, and the task
         asks something else by now. For the `key` see `cancel`.
         """
-        said = None if key is None else self._desk.codec.encode(answer, "answer")
-        request = requests.request(self._desk, key, "answer task", id, said, question)
+        said = None if key is None else self._context.codec.encode(answer, "answer")
+        request = requests.request(self._context, key, "answer task", id, said, question)
         return self._acted(
-            id, request, lambda: acts.answer(self._desk, id, answer, question, request)
+            id, request, lambda: acts.answer(self._context, id, answer, question, request)
         )
 
     def _acted(self, id: str, request: Request, act: Callable[[], TaskRecord]) -> Task:
         """A task after an act; after one that was made before under its key, as it stands."""
-        done, _ = requests.once(self._desk, request, act, lambda _: self._found(id))
+        done, _ = requests.once(self._context, request, act, lambda _: self._found(id))
         return self._view(done)
 
     def forget(self, *, keep_completed: int | None = None) -> int:
@@ -242,7 +245,9 @@ class Tasks(threads.Shared):
             raise Misuse(f"keep_completed is not negative: {keep_completed}")
         ended = sorted(
             (row.ended_at or 0, Fence(row.name, row.epoch))
-            for row in every(self._desk.store, self._desk.user, TaskQuery(PAGE, state="completed"))
+            for row in every(
+                self._context.store, self._context.user, TaskQuery(PAGE, state="completed")
+            )
         )
         gone = [fence for _, fence in ended[: max(0, len(ended) - keep_completed)]]
         return sum(self._forgotten(gone[at : at + PAGE]) for at in range(0, len(gone), PAGE))
@@ -252,15 +257,15 @@ class Tasks(threads.Shared):
         for _ in range(TRIES):
             if not gone:
                 return 0
-            event = self._desk.entry("forgotten", None, {"count": len(gone)})
+            event = self._context.entry("forgotten", None, {"count": len(gone)})
             with contextlib.suppress(LeaseLost):
-                self._desk.commit(event, Work(fences=gone, forget=[task for task, _ in gone]))
+                self._context.commit(event, Work(fences=gone, forget=[task for task, _ in gone]))
                 return len(gone)
             gone = [fence for fence in gone if self._is_at(fence)]
         raise Conflict(f"others changed tasks {TRIES} times while they were forgotten; try again")
 
     def _is_at(self, fence: Fence) -> bool:
-        found = self._desk.store.task(self._desk.user, fence.task)
+        found = self._context.store.task(self._context.user, fence.task)
         return found is not None and found.epoch == fence.epoch
 
     # Iterations
@@ -268,7 +273,7 @@ class Tasks(threads.Shared):
     @property
     def iterations(self) -> int:
         """How often `iterate` was called, in all sessions."""
-        return iterations.so_far(self._desk)
+        return iterations.so_far(self._context)
 
     def iterate(self) -> int:
         """Count one more round of a server's loop; how many that makes.
@@ -278,7 +283,7 @@ class Tasks(threads.Shared):
         take a while.
         """
         with self._mutex:
-            count = iterations.one_more(self._desk)
+            count = iterations.one_more(self._context)
         rounds = self._settings.cleanup_every
         if rounds and count % rounds == 0:
             self.forget()
@@ -289,7 +294,7 @@ class Tasks(threads.Shared):
     def _keep_up(self) -> None:
         try:
             self._upkeep()
-        except HardsaveError:  # nobody has asked for it
+        except HardsaveError:  # no caller has asked for it
             log(__name__).warning("the store could not be kept up", exc_info=True)
 
     # Running
@@ -331,7 +336,7 @@ class Tasks(threads.Shared):
         attempts.check_policy(unknown)
         with self._mutex:
             if self._own is None:
-                self._own = Lease(self._desk, "attempts")
+                self._own = Lease(self._context, "attempts")
             lease = self._own
         return self._claim(lease, id, force=force, unknown=unknown, retry=retry)
 
@@ -343,10 +348,12 @@ class Tasks(threads.Shared):
             record = self._freed(record)
         if not force and record.attempts >= record.max_attempts and record.state == "pending":
             raise Conflict(f"task {id!r} has no attempt left; tasks.retry() gives it one")
-        return claiming.begin(self._desk, lease, record, force=force, unknown=unknown, retry=retry)
+        return claiming.begin(
+            self._context, lease, record, force=force, unknown=unknown, retry=retry
+        )
 
     def _freed(self, task: TaskRecord) -> TaskRecord:
-        """A task as it stands when whoever has died was found out."""
+        """A task as it stands once the processes that have died were found."""
         try:
             found = recover_by_itself(self)
         except Unavailable:
@@ -363,7 +370,7 @@ class Tasks(threads.Shared):
 
     def _unheld(self, task: TaskRecord) -> TaskRecord:
         if task.state == "in_progress":
-            by = recovery.holder(task, self._desk.store.owners(self._desk.user))
+            by = recovery.holder(task, self._context.store.owners(self._context.user))
             raise Conflict(f"task {task.name!r} is in_progress: {by} is at work on it")
         return task
 
@@ -386,7 +393,7 @@ class Tasks(threads.Shared):
 
         names.check("the name of a session", session)
         return Runner(
-            self._desk,
+            self._context,
             session,
             claim=self._claim,
             counts=self.stats,
@@ -398,15 +405,17 @@ class Tasks(threads.Shared):
     def recover(self, *, take_over: bool = False, dry_run: bool = False) -> "RecoveryReport":
         """Put back to work what dead processes have left, without running anything, and tell
         about it; with `dry_run` only tell. Runners do this by themselves."""
-        from hardsave.tasks import rescue
+        from hardsave.tasks import reclaim
 
         found = (
-            rescue.the_dead(self._desk, take_over=take_over)
+            reclaim.dead_owners(self._context, take_over=take_over)
             if dry_run
-            else rescue.bury_the_dead(self._desk, "recover", take_over=take_over)
+            else reclaim.reclaim_from_dead(self._context, "recover", take_over=take_over)
         )
         is_manual = self._settings.recovery == "manual"
-        return rescue.report(self._desk, found, self.stats(), dry_run=dry_run, is_manual=is_manual)
+        return reclaim.report(
+            self._context, found, self.stats(), dry_run=dry_run, is_manual=is_manual
+        )
 
     def close(self) -> None:
         """Give back what this process holds. A second call does nothing."""
@@ -418,48 +427,48 @@ class Tasks(threads.Shared):
     # Reading and writing
 
     def _found(self, id: str) -> TaskRecord:
-        return acts.found(self._desk, id)
+        return acts.found(self._context, id)
 
     def _latest(self, kind: str) -> TaskEvent | None:
-        found = self._desk.store.latest_entry(self._desk.user, kind)
-        return None if found is None else happening(found, self._desk.codec)
+        found = self._context.store.latest_entry(self._context.user, kind)
+        return None if found is None else happening(found, self._context.codec)
 
     def _view(self, record: TaskRecord, *, is_new: bool = False) -> Task:
-        return view(record, self._desk.codec, is_new=is_new)
+        return view(record, self._context.codec, is_new=is_new)
 
 
-def desk_of(tasks: Tasks) -> Desk:
+def desk_of(tasks: Tasks) -> LedgerContext:
     """What a ledger works with, for code that joins its acts to others."""
-    return tasks._desk
+    return tasks._context
 
 
 def recover_by_itself(tasks: Tasks) -> "RecoveryReport":
     """Find out which processes have died, without an order to put their tasks back to work: that
     is done as far as the settings let it be done."""
-    from hardsave.tasks import rescue
+    from hardsave.tasks import reclaim
 
     holds = tasks._settings.recovery == "manual"
-    found = rescue.bury_the_dead(tasks._desk, "recover", take_over=False, holds=holds)
-    return rescue.report(tasks._desk, found, tasks.stats())
+    found = reclaim.reclaim_from_dead(tasks._context, "recover", take_over=False, holds=holds)
+    return reclaim.report(tasks._context, found, tasks.stats())
 
 
 def foresee(tasks: Tasks) -> "Foreseen":
     """The same, and nothing is written: how tasks of dead processes would stand."""
-    from hardsave.tasks import rescue
+    from hardsave.tasks import reclaim
 
-    return rescue.foreseen(tasks._desk, holds=tasks._settings.recovery == "manual")
+    return reclaim.foreseen(tasks._context, holds=tasks._settings.recovery == "manual")
 
 
 def newest(tasks: Tasks, state: str | None, after: int) -> Iterator[tuple[int, Task]]:
     """Tasks with their places, the newest first: those behind a place, 0 before the first."""
     query = TaskQuery(PAGE, after=after, state=state, newest_first=True)
-    for row in every(tasks._desk.store, tasks._desk.user, query):
+    for row in every(tasks._context.store, tasks._context.user, query):
         yield row.place, tasks._view(row)
 
 
 def beside(tasks: Tasks, id: str) -> Iterator[Task]:
     """Tasks in progress on the host that works on this one, and those whose host is not known."""
-    store, user = tasks._desk.store, tasks._desk.user
+    store, user = tasks._context.store, tasks._context.user
     hosts: dict[Id | None, str] = {owner.id: owner.host for owner in store.owners(user)}
     own = store.task(user, id)
     here = None if own is None else hosts.get(own.owner)
@@ -470,12 +479,12 @@ def beside(tasks: Tasks, id: str) -> Iterator[Task]:
 
 def value_of(tasks: Tasks, kind: str) -> Any:
     """What the ledger as a whole holds under a name; None if that was never set."""
-    return latest_entry.read(tasks._desk, kind)
+    return ledger_values.read(tasks._context, kind)
 
 
 def change_value(tasks: Tasks, kind: str, how: Callable[[Any], Any]) -> Any:
     """Put `how(value)` in its place, also if other processes change it at the same time."""
-    return latest_entry.change(tasks._desk, kind, how)
+    return ledger_values.change(tasks._context, kind, how)
 
 
 def _check_limit(limit: Any) -> None:

@@ -37,7 +37,7 @@ class Retry:
 
 
 DEFAULT = Retry()
-LONGEST_SECONDS = 315_360_000.0  # ten years: nobody waits for longer, and it is a time like others
+LONGEST_SECONDS = 315_360_000.0  # ten years: longer is of no use, and it is a time like others
 ALWAYS_FINAL = (LeaseLost, Misuse, StepUnknown)  # the same call would fail in the same way
 
 

@@ -1,10 +1,10 @@
 """The states of a task, and what may happen in each. Pure: from one record to the next.
 
-Whatever takes a task away from whoever holds it raises its epoch, so that the holder's later
+A move that takes a task away from its holder raises its epoch, so that the holder's later
 writes are refused: a claim, the end of an attempt, a hand-back, a cancellation.
 
 However a task comes to be pending again, it is not due before the time that it was added with. One
-that was added for `NEVER` is begun by whoever names it, and by nobody else.
+that was added for `NEVER` is begun only by a caller that names it.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ AGAIN: Mapping[str, str] = {
     "failed": "tasks.retry() lets it run again",
     "rolled_back": "tasks.retry() starts it over",
 }
-"""What to do for whoever wants it to run."""
+"""What a caller can do who wants it to run."""
 
 CANCELLED = "cancelled"
 """The error of a task that was cancelled."""
@@ -193,7 +193,7 @@ def retried(task: TaskRecord, *, extra: bool, force: bool = False) -> TaskRecord
 
 
 def rolled_back(task: TaskRecord, now: int) -> TaskRecord:
-    """What it did is taken back; it runs again only if somebody asks for it."""
+    """What it did is taken back; it runs again only if a caller asks for it."""
     check("rolled_back", task)
     return _ended(task, now)._replace(state="rolled_back", waits_for=None, question=None)
 

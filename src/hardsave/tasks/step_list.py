@@ -28,9 +28,9 @@ class TakenStep(NamedTuple):
 def of_task(tasks: Tasks, id: str) -> list[TakenStep]:
     """The steps of the generation that a task is in, in the order in which they were begun."""
     task = tasks.get(id)
-    desk = tasks._desk
-    entries = desk.store.journal(desk.user, task.id, task.generation)
-    return taken(entries, desk.codec, is_at_work=task.state == "in_progress")
+    context = tasks._context
+    entries = context.store.journal(context.user, task.id, task.generation)
+    return taken(entries, context.codec, is_at_work=task.state == "in_progress")
 
 
 def taken(entries: Iterable[EntryRecord], codec: Codec, *, is_at_work: bool) -> list[TakenStep]:

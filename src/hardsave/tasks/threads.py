@@ -26,7 +26,7 @@ def start(thread: threading.Thread) -> None:
 
 class Shared:
     """Something that threads share by its mutex. In a forked child that is a new one: a thread of
-    the parent's may have held it, as whoever waits in a store for the fork to be made does, and
+    the parent's may have held it, as one that waits in a store for the fork to be made does, and
     in the child it would never let it go."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Shared:
         _shared.add(self)
 
     def _begin_in_child(self) -> None:
-        """Whatever else is a lock is made anew here, too: events and conditions."""
+        """All else that is a lock is made anew here, too: events and conditions."""
         self._mutex = threading.Lock()
 
 
@@ -117,5 +117,5 @@ def _make(made: "Future[Any]", call: Callable[[], Any]) -> None:
         return
     try:
         made.set_result(call())
-    except BaseException as error:  # noqa: BLE001 # whoever waits for it is told
+    except BaseException as error:  # noqa: BLE001 # the thread that waits for it is told
         made.set_exception(error)

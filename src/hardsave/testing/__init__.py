@@ -15,6 +15,7 @@ pytest.register_assert_rewrite(
         f"hardsave.testing.{module}"
         for module in (
             "batches",
+            "claiming",
             "collecting",
             "duties",
             "following",

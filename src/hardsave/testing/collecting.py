@@ -7,7 +7,6 @@ import pytest
 from hardsave.errors import Corrupt
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord
-from hardsave.stores import on_disk
 from hardsave.stores.base import Batch, Changes, ObjectsGone, Store
 from hardsave.testing.batches import (
     Line,
@@ -20,6 +19,7 @@ from hardsave.testing.batches import (
     some_objects,
     trace,
 )
+from hardsave.testing.claiming import compact_if_claimed
 
 PIN = b"a pin of sixteen"
 
@@ -212,7 +212,7 @@ class Collecting:
             line.save()
         before = [trace(store, line.user) for line in lines]
         for _ in range(2):
-            on_disk.compact(store, refs_of)
+            compact_if_claimed(store)
             assert [trace(store, line.user) for line in lines] == before
             for line in lines:
                 roots = [record.root for record in line.saved]

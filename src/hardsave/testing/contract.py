@@ -9,7 +9,8 @@ A subclass says how its store is opened, and pytest does the rest:
 Define the class at the top level of its module: other processes import it to open the same store.
 `folder` is empty and each test has its own. `open_store` is called again with the same
 folder to open the same store a second time; a store that is gone with its process says
-`persists = False` instead, and those tests are skipped.
+`persists = False` instead, and those tests are skipped. One that does not do everything names in
+`not_claimed` what it refuses; the tests see that it refuses that, and does all else.
 
 writing    all or nothing, repeats, numbers, what a batch may expect
 reading    every read, its order, its filters, its pages
@@ -23,6 +24,7 @@ collecting what goes, and what must not
 processes  several processes, and one that dies before it has told
 hosts      a second host, and a container on this one
 following  reading what is committed while others write
+claiming   what a store does not do, and how it says so
 turns      turns, paths of this host, calls that are repeated
 working    tasks, their epochs and entries, and who may write them
 queueing   which tasks are due, for whom they wait, and who may claim them
@@ -36,6 +38,7 @@ import pytest
 
 from hardsave.stores.base import Store
 from hardsave.testing.attaching import Attaching
+from hardsave.testing.claiming import Claiming
 from hardsave.testing.collecting import Collecting
 from hardsave.testing.following import Following
 from hardsave.testing.hosts import Hosts
@@ -60,6 +63,7 @@ class StoreContract(
     Attaching,
     Operating,
     Collecting,
+    Claiming,
     Working,
     Queueing,
     Workspaces,

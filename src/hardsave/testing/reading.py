@@ -6,7 +6,6 @@ from typing import Any
 
 from hardsave.objects.hashing import Hash, digest
 from hardsave.objects.records import CheckpointRecord
-from hardsave.stores import on_disk
 from hardsave.stores.base import Batch, Changes, Query, Store
 from hardsave.stores.results import Stats
 from hardsave.testing.batches import (
@@ -19,10 +18,10 @@ from hardsave.testing.batches import (
     an_object,
     but,
     operate,
-    refs_of,
     some_objects,
     walk,
 )
+from hardsave.testing.claiming import compact_if_claimed
 
 # In the order of their code points, which is that of their UTF-8 bytes. It is neither the order
 # of UTF-16 (there U+1F642 comes before U+F900) nor a dictionary's (there "Z" comes after "a").
@@ -92,7 +91,7 @@ class Reading:
         for count, part in enumerate(store.scan(None)):
             found |= part
             if count == 1:
-                on_disk.compact(store, refs_of)
+                compact_if_claimed(store)
                 store.commit(Batch(None, an_entry("new"), objects=some_objects("new", 3)))
         assert found.items() >= saved.items()
 

@@ -46,6 +46,8 @@ def read(item: Any) -> Message:
     """A message out of what an agent keeps as one, in any of the shapes that are known."""
     if not isinstance(item, Mapping):
         return Message("", item if isinstance(item, str) else _compact(item))
+    inner = item.get("message")  # a line of a transcript of Claude Code has its message there
+    item = inner if isinstance(inner, Mapping) else item
     role = str(item.get("role") or item.get("type") or item.get("kind") or "")
     role = _ROLES.get(role, role)
     content = next((item[key] for key in ("content", "parts", "text") if item.get(key)), "")

@@ -1,4 +1,4 @@
-"""Something done by a thread of its own, while whoever asked for it goes on."""
+"""A call that a thread of its own makes, while its caller goes on."""
 
 import threading
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class Ahead(threading.Thread):
     def run(self) -> None:
         try:
             self._call()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, somebody waits for it
+        except BaseException as error:  # noqa: BLE001 - the caller waits for it, and gets it
             self._error = error
 
     def wait(self) -> None:

@@ -14,7 +14,7 @@ from hardsave.vault.objects import Objects
 
 if TYPE_CHECKING:
     from hardsave.vault.files import Files, GitState, LeftOut
-    from hardsave.vault.places import Places
+    from hardsave.vault.workspaces.places import Places
 
 
 class Checkpoint:

@@ -14,11 +14,11 @@ from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint, Ref, named
 from hardsave.vault.events import Events
 from hardsave.vault.objects import Objects
-from hardsave.vault.own_moves import OwnMoves
-from hardsave.vault.places import Places
+from hardsave.vault.restore.own_moves import OwnMoves
+from hardsave.vault.workspaces.places import Places
 
 if TYPE_CHECKING:
-    from hardsave.vault.search_index import SearchIndex
+    from hardsave.vault.search.index import SearchIndex
 
 
 class Context(NamedTuple):
@@ -41,7 +41,7 @@ class Context(NamedTuple):
         try:
             return self.history.find(named(ref), timeline)
         except NotFound:
-            from hardsave.vault.aliases import Sources, resolve  # with all that jobs need
+            from hardsave.vault.history.aliases import Sources, resolve  # with all that jobs need
 
             sources = Sources(self.store, self.user, self.history, self.checkpoint)
             found = resolve(sources, named(ref))

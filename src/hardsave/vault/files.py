@@ -23,7 +23,7 @@ from hardsave.workspace.snapshot import capture, compare, content, directory
 from hardsave.workspace.snapshot.content import Fetch
 
 if TYPE_CHECKING:
-    from hardsave.vault.places import Shown
+    from hardsave.vault.workspaces.places import Shown
 
 DIFF_SECONDS = 30.0  # that the comparison of one file may take, if the caller's deadline lets it
 EFFORT_A_SECOND = 3_000_000  # lines that `difflib` looks at; it cannot be ended before it is done

@@ -66,6 +66,20 @@ def backup(
     return Finding(what, "ok", "has everything")
 
 
+def server(what: str, shown: str, survives: str, failover: str) -> Finding:
+    """A store that a server keeps: what of it is lost when."""
+    lost = f"a failover loses {failover}"
+    if survives == "power":
+        return Finding(what, "ok", f"{shown}; a save survives a power loss; {lost}")
+    return Finding(
+        what,
+        "warning",
+        f"{shown}: the end of its server may take the last saves, or more; {lost}",
+        "have the server sync each commit (PostgreSQL: fsync and synchronous_commit on; Redis: "
+        "appendonly yes, appendfsync always), or save nothing there that must last",
+    )
+
+
 def disk(what: str, free: int, spare: Sequence[tuple[str, int]] = ()) -> Finding:
     """How much room there is to save into. `spare`: files that may be deleted, and their sizes.
 

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from hardsave.vault.checkpoint import Checkpoint
     from hardsave.vault.files import GitState, LeftOut
     from hardsave.vault.jobs.state import Job
-    from hardsave.vault.not_saved import Checkout
-    from hardsave.vault.repository import GitChanges
-    from hardsave.vault.restore_plan import FileChanges
-    from hardsave.vault.rewind import Rewind
-    from hardsave.vault.undo import Operation
+    from hardsave.vault.restore.git_position import GitChanges
+    from hardsave.vault.restore.not_saved import Checkout
+    from hardsave.vault.restore.plan import FileChanges
+    from hardsave.vault.restore.rewind import Rewind
+    from hardsave.vault.restore.undo import Operation
 
 
-def row(one: "Checkpoint") -> dict[str, Any]:
-    """What the row of a checkpoint says of it: no object is read for it."""
+def row(one: "Checkpoint", *, is_brief: bool = False) -> dict[str, Any]:
+    """What the row of a checkpoint says of it: no object is read for it. A brief one has no
+    metadata."""
     return {
         "id": one.id,
         "ref": f"{one.timeline}:{one.seq}",
@@ -36,7 +37,7 @@ def row(one: "Checkpoint") -> dict[str, Any]:
         "kind": one.kind,
         "status": one.status,
         "description": one.description,
-        "metadata": to_json(one.metadata),
+        "metadata": {} if is_brief else to_json(one.metadata),
         "task": one.task,
         "attempt": one.attempt,
     }

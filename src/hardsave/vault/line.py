@@ -35,13 +35,13 @@ from hardsave.vault.request_key import Request
 
 if TYPE_CHECKING:
     from hardsave.timeline.summary import TimelineSummary
-    from hardsave.vault.bisect import Bisected, BisectTry
-    from hardsave.vault.choosing import Scope
-    from hardsave.vault.graph import GraphNode
-    from hardsave.vault.guard import Guard
-    from hardsave.vault.rewind import Rewind
-    from hardsave.vault.rewind_request import What
-    from hardsave.vault.undo import Operation
+    from hardsave.vault.history.bisect import Bisected, BisectTry
+    from hardsave.vault.history.graph import GraphNode
+    from hardsave.vault.restore.guard import Guard
+    from hardsave.vault.restore.path_choice import Scope
+    from hardsave.vault.restore.rewind import Rewind
+    from hardsave.vault.restore.rewind_request import What
+    from hardsave.vault.restore.undo import Operation
 
 T = TypeVar("T")
 
@@ -137,7 +137,7 @@ class Timeline(TimelineSaves):
         return Page(shown, cursor_of(listing, rows[limit - 1].seq) if more else None)
 
     def _labels(self, given: Mapping[str, str]) -> Labels:
-        from hardsave.vault.attached import labels_of  # few programs ask for them
+        from hardsave.vault.save.attached import labels_of  # few programs ask for them
 
         return labels_of(self._context, given)
 
@@ -154,7 +154,7 @@ class Timeline(TimelineSaves):
         """A page of its checkpoints, newest first, each with what was saved on top of it besides
         the next one, and whether the head stands on it. `after` is the `next` of the page
         before."""
-        from hardsave.vault.graph import graph  # few programs draw it
+        from hardsave.vault.history.graph import graph  # few programs draw it
 
         return graph(self._context, self._name, limit, after)
 
@@ -182,7 +182,7 @@ class Timeline(TimelineSaves):
     def fork(self, ref: Ref = "@", *, name: str, key: str | None = None) -> "Timeline":
         """A new timeline that starts at a checkpoint of this one. Copies nothing. For the `key`
         see `rewind`."""
-        from hardsave.vault import rewind  # most programs only save and load
+        from hardsave.vault.restore import rewind  # most programs only save and load
 
         names.check_timeline(name)
         context = self._context
@@ -233,7 +233,7 @@ class Timeline(TimelineSaves):
         the plan was about. `key` names a request that may be made twice: the second time it is
         answered from the log, and nothing is done.
         """
-        from hardsave.vault import rewind, rewind_request
+        from hardsave.vault.restore import rewind, rewind_request
 
         how = rewind_request.how(self._context, what, paths, scope, git, workspace)
         how = how._replace(
@@ -267,7 +267,7 @@ class Timeline(TimelineSaves):
         with line.guard("risky-refactor", workspace="."):
             ...
         """
-        from hardsave.vault.guard import Guard
+        from hardsave.vault.restore.guard import Guard
 
         return Guard(self._context, self, name, self._context.places.at(workspace))
 
@@ -286,7 +286,7 @@ class Timeline(TimelineSaves):
         good, 125 cannot be told, others are bad. The two ends are tried first, and have to be
         what they are said to be. `told` is called after each try.
         """
-        from hardsave.vault.bisect import bisect, path_between
+        from hardsave.vault.history.bisect import bisect, path_between
 
         path = path_between(self._context, self._find(good), self._find(bad))
         return bisect(self._context, path, command, timeout=timeout, told=told)
@@ -294,25 +294,25 @@ class Timeline(TimelineSaves):
     def undo(self, *, key: str | None = None) -> "Operation":
         """Take back the latest operation on this timeline. Saves made since stay reachable. For the
         `key` see `rewind`."""
-        from hardsave.vault import undo
+        from hardsave.vault.restore import undo
 
         return self._stepped("undo", undo.undo, "undone", key)
 
     def redo(self, *, key: str | None = None) -> "Operation":
         """Do again what the latest undo took back, if no operation came after it."""
-        from hardsave.vault import undo
+        from hardsave.vault.restore import undo
 
         return self._stepped("redo", undo.redo, "redone", key)
 
     def clear(self, *, key: str | None = None) -> int:
         """Delete its checkpoints; its numbers go on. How many there were."""
-        from hardsave.vault import rewind
+        from hardsave.vault.restore import rewind
 
         return self._emptied("clear", rewind.clear, "cleared", key)
 
     def delete(self, *, key: str | None = None) -> int:
         """Delete the timeline with its checkpoints. How many there were."""
-        from hardsave.vault import rewind
+        from hardsave.vault.restore import rewind
 
         return self._emptied("delete", rewind.delete, "deleted", key)
 
@@ -323,7 +323,7 @@ class Timeline(TimelineSaves):
         event: EventName,
         key: str | None,
     ) -> int:
-        from hardsave.vault import rewind
+        from hardsave.vault.restore import rewind
 
         context = self._context
         request = request_key.request(context, key, kind, self._name)
@@ -375,7 +375,7 @@ def stepped(
     key: str | None,
 ) -> "tuple[Operation, bool]":
     """An undo or a redo, and whether it was made now."""
-    from hardsave.vault import undo
+    from hardsave.vault.restore import undo
 
     request = request_key.request(context, key, kind, timeline)
     return request_key.once(
@@ -390,7 +390,7 @@ def delete_with_tasks(
     line: Timeline, request: Request, about: Mapping[str, Any], work: Callable[[], Work]
 ) -> Work:
     """Delete a timeline, and in the same commit do to tasks what `work` says; what that was."""
-    from hardsave.vault import rewind
+    from hardsave.vault.restore import rewind
 
     context, name = line._context, line.name
     context.look(name)

@@ -13,17 +13,17 @@ from hardsave.timeline.step_summary import StepSummary
 from hardsave.vault.checkpoint import Checkpoint, Ref
 from hardsave.vault.context import Context
 from hardsave.vault.events import SaveFailed
-from hardsave.vault.parts import Parts
-from hardsave.vault.receipt import wanted
-from hardsave.vault.save_request import ANY_HEAD, About, Expected, Form, Parent, SaveRequest, about
-from hardsave.vault.saving import Saving
+from hardsave.vault.save.parts import Parts
+from hardsave.vault.save.receipt import wanted
+from hardsave.vault.save.request import ANY_HEAD, About, Expected, Form, Parent, SaveRequest, about
+from hardsave.vault.save.saving import Saving
 
 Directory: TypeAlias = str | os.PathLike[str]
 """A path, or a `Workspace`, which is one."""
 
 if TYPE_CHECKING:
-    from hardsave.vault.captured import CapturedFiles, Held
-    from hardsave.vault.capturing import Taking
+    from hardsave.vault.save.captured import CapturedFiles, Held
+    from hardsave.vault.save.capturing import Taking
 
 
 class TimelineSaves:
@@ -114,7 +114,7 @@ class TimelineSaves:
         self, request: SaveRequest, workspace: "Directory | CapturedFiles | None"
     ) -> Checkpoint:
         """The same as part of an attempt."""
-        from hardsave.vault import appending
+        from hardsave.vault.save import appending
 
         own = appending.own(self._context, self._name, request.about, request.state)
         if own is None:
@@ -190,7 +190,8 @@ class TimelineSaves:
         if step is None and labels is None and notes is None and title == "" and parent == "@":
             said = (what, form, state, expect, None, "", None, None)
             return filled(SaveRequest, said)  # most saves say no more
-        from hardsave.vault import attached, save_request
+        from hardsave.vault.save import attached
+        from hardsave.vault.save import request as save_request
 
         told = save_request.step(self._context, step), save_request.title(self._context, title)
         stands_on: Parent | None = None
@@ -241,8 +242,8 @@ class TimelineSaves:
     def _files(
         self, workspace: "Directory | CapturedFiles"
     ) -> "AbstractContextManager[Taking | Held]":
-        from hardsave.vault.captured import CapturedFiles, Held  # with all that files need
-        from hardsave.vault.settling import settled
+        from hardsave.vault.restore.settling import settled
+        from hardsave.vault.save.captured import CapturedFiles, Held  # with all that files need
 
         if isinstance(workspace, CapturedFiles):
             return nullcontext(Held(workspace, self._context))

@@ -77,7 +77,7 @@ class Objects:
         return proven | found if proven else found
 
     def fetch_of(self, owner: CheckpointRecord) -> Fetch:
-        """The same for what a checkpoint leads to. If that was dropped while somebody held on to
+        """The same for what a checkpoint leads to. If that was dropped while a caller held on to
         it, what is missing is no damage, but `NotFound`."""
         return lambda wanted: self.fetch(wanted, owner)
 
@@ -127,7 +127,7 @@ class Objects:
         return found
 
     def _report(self, bad: list[Hash]) -> None:
-        """Loudly, and once: whoever goes on without a repair knows."""
+        """Loudly, and once: a user who goes on without a repair knows."""
         if bad and not self._has_reported:
             self._has_reported = True
             log(__name__).error(

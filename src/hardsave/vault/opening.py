@@ -16,7 +16,7 @@ from hardsave.vault.vault import Vault
 
 if TYPE_CHECKING:
     from hardsave.config import Saving
-    from hardsave.vault.projects import Moves
+    from hardsave.vault.workspaces.projects import Moves
 
 
 def open_vault(
@@ -56,8 +56,8 @@ def open_vault(
     redaction = redaction_of(redact)
     directory = _directory()
     settings = _Settings(directory, compress, strict)
-    store, moves = _store(url, os.curdir, durability, settings.compress, read_only=read_only)
-    return Vault(
+    store, moves, url = _store(url, os.curdir, durability, settings.compress, read_only=read_only)
+    vault = Vault(
         store,
         user=user,
         max_value_bytes=max_value_bytes,
@@ -67,6 +67,8 @@ def open_vault(
         is_strict=settings.strict,
         moves=moves,
     )
+    vault._url = url
+    return vault
 
 
 def open_project(directory: str, url: str | None = None, *, moves: "Moves" = ()) -> Vault:
@@ -74,11 +76,13 @@ def open_project(directory: str, url: str | None = None, *, moves: "Moves" = ())
     project's settings: for programs that name their project, and may be started anywhere. `moves`
     are those that the caller has just made."""
     settings = _Settings(directory, None, None)
-    store, known = _store(url, directory, "power", settings.compress)
+    store, known, url = _store(url, directory, "power", settings.compress)
     moves = (*known, *moves)
-    return Vault(
+    vault = Vault(
         store, directory=directory, included=_included, is_strict=settings.strict, moves=moves
     )
+    vault._url = url
+    return vault
 
 
 class _Settings:
@@ -119,7 +123,7 @@ def repair_store(url: str | None = None) -> Report:
     aside, never deleted; so is the journal of an interrupted restore that is damaged, and keeps its
     workspace from being saved. What is lost or incomplete is named.
     """
-    from hardsave.vault.recovering import set_aside_damaged
+    from hardsave.vault.restore.recovery import set_aside_damaged
 
     url = _own_url() if url is None else url
     found = registry.repair_store(url)
@@ -132,7 +136,9 @@ def url_of(vault: Vault) -> str:
     from hardsave import config
 
     path = on_disk.path_of(vault._context.store)
-    return "memory://" if path is None else config.canonical(f"sqlite:///{path}")
+    if path is not None:
+        return config.canonical(f"sqlite:///{path}")
+    return config.canonical((vault._lender or vault)._url)
 
 
 def _store(
@@ -142,8 +148,8 @@ def _store(
     compress: Callable[[], bool],
     *,
     read_only: bool = False,
-) -> "tuple[Store, Moves]":
-    """A store, and how the project was moved whose own it is."""
+) -> "tuple[Store, Moves, str]":
+    """A store, how the project was moved whose own it is, and its URL."""
     open_store = partial(
         registry.open_store, durability=durability, compress=compress, read_only=read_only
     )
@@ -151,20 +157,20 @@ def _store(
         store = open_store(url)
         if not read_only:
             _keep_out_of_git(url)
-        return store, ()
+        return store, (), url
     from pathlib import Path  # only a caller that names no store needs to know where it is
 
-    from hardsave.vault import projects
+    from hardsave.vault.workspaces import projects
 
     url, own = projects.own_store(os.environ, Path(directory).absolute())
     store = open_store(url)
     if read_only:
-        return store, ()
+        return store, (), url
     if own is None:
         _keep_out_of_git(url)
-        return store, ()
+        return store, (), url
     projects.remember(own)
-    return store, own.moves
+    return store, own.moves, url
 
 
 def _keep_out_of_git(url: str) -> None:
@@ -196,7 +202,7 @@ def _is_in_work_tree(folder: str) -> bool:
 def _own_url() -> str:
     from pathlib import Path
 
-    from hardsave.vault import projects
+    from hardsave.vault.workspaces import projects
 
     return projects.store_url(os.environ, Path.cwd())
 

@@ -1,6 +1,6 @@
 """Room for more than memory should hold: a nameless SQLite file, gone with its process.
 
-Whatever a transfer has to remember of every object or checkpoint lies here, so that its
+All that a transfer has to remember of every object or checkpoint lies here, so that its
 memory does not grow with the store. SQLite opens and unlinks the file (in SQLITE_TMPDIR,
 TMPDIR or /var/tmp): a process that is killed leaves nothing behind.
 """
@@ -18,12 +18,12 @@ _WHERE = "a temporary file (TMPDIR says where)"
 
 
 class Scratch:
-    """Tables that nobody else sees. Errors are of our own tree."""
+    """Tables that no other process sees. Errors are of our own tree."""
 
     def __init__(self, tables: str) -> None:
         try:
             self._connection = apsw.Connection("")
-            self._connection.pragma("journal_mode", "OFF")  # nobody will need it after a crash
+            self._connection.pragma("journal_mode", "OFF")  # it is not needed after a crash
             self._connection.pragma("cache_size", -_CACHE_KIB)
             self._connection.execute(tables)
             self._connection.execute("BEGIN")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from hardsave.errors import Misuse
 from hardsave.objects import envelope
 from hardsave.stores import on_disk
+from hardsave.stores.base import Survives
 from hardsave.stores.results import Collected, Report, Stats
 from hardsave.vault.checkpoint import Ref, named
 from hardsave.vault.context import Context
@@ -13,10 +14,10 @@ from hardsave.vault.context import Context
 if TYPE_CHECKING:
     from hardsave.timeline.policy import Policy
     from hardsave.timeline.retention import RetentionPlan
-    from hardsave.vault.purge import Purged
-    from hardsave.vault.retain import Retained
-    from hardsave.vault.upkeep import Upkept
-    from hardsave.vault.verify import Verification
+    from hardsave.vault.purge.purge import Purged
+    from hardsave.vault.retention.retain import Retained
+    from hardsave.vault.retention.upkeep import Upkept
+    from hardsave.vault.verify.verify import Verification
 
 
 class VaultStore:
@@ -47,9 +48,19 @@ class VaultStore:
         this process since it was opened. Quick, and writes nothing; `verify` reads everything."""
         self._context.store.check_usable()
 
+    def durability(self) -> Survives:
+        """What a save that has returned survives, as far as the store can tell: a power loss, or
+        only the end of its process. It may be less than what was asked for. A server is asked."""
+        return self._context.store.durability()
+
+    def failover(self) -> str:
+        """What may be lost, in a sentence, when a replica takes over from the server that keeps
+        the store; empty if the store is of one host."""
+        return self._context.store.failover()
+
     def verify(self, ref: Ref | None = None) -> "Verification":
         """Read and check one checkpoint, or everything. Damage is reported, not raised."""
-        from hardsave.vault.verify import verify
+        from hardsave.vault.verify.verify import verify
 
         one = None if ref is None else self._context.find(ref)
         return verify(self._context, one)
@@ -85,7 +96,7 @@ class VaultStore:
         """Let go what the settings let go, and give its room back; None if that was done today, or
         is not wanted. The search index is brought up to date in any case. `hardsave run`, hooks and
         `tasks.iterate` call it by themselves."""
-        from hardsave.vault import upkeep
+        from hardsave.vault.retention import upkeep
 
         retention = Retention(self._context, self._directory, self._recover)
 
@@ -99,7 +110,7 @@ class VaultStore:
     def update_search(self, *, seconds: float) -> bool:
         """Bring the search index up to date, if a search has ever made one, for so many seconds of
         the processor; whether there is no more to do. Daemons and `upkeep` do it by themselves."""
-        from hardsave.vault import search
+        from hardsave.vault.search import search
 
         return search.advance(self._context, seconds)
 
@@ -114,7 +125,7 @@ class VaultStore:
         delete; a conversation, a file or a state that has the text when it is saved next brings
         it back.
         """
-        from hardsave.vault import purge  # few callers need it
+        from hardsave.vault.purge import purge  # few callers need it
 
         self._recover()
         if ref is not None and timeline is text is None:
@@ -148,10 +159,10 @@ class Retention:
         Named checkpoints stay until they are deleted, heads and what can be undone in any
         case. Nothing happens until the plan is applied.
         """
-        from hardsave.vault import retain  # with its rules, which few callers need
+        from hardsave.vault.retention import retain  # with its rules, which few callers need
 
         if policy is None or own:
-            from hardsave.vault import upkeep
+            from hardsave.vault.retention import upkeep
 
             policy = policy or upkeep.policy_here(self._context, self._directory)
             if own:
@@ -160,7 +171,7 @@ class Retention:
 
     def apply(self, plan: "RetentionPlan") -> "Retained":
         """Drop what a plan shows, as far as its policy still wants it. Cannot be undone."""
-        from hardsave.vault import retain
+        from hardsave.vault.retention import retain
 
         self._recover()
         done = retain.apply(self._context, plan)

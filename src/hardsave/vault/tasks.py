@@ -10,7 +10,7 @@ from typing import cast
 from hardsave import config
 from hardsave.objects.records import TaskRecord
 from hardsave.tasks import settings
-from hardsave.tasks.desk import Desk
+from hardsave.tasks.context import LedgerContext
 from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.settings import TaskSettings
 from hardsave.tasks.task import view
@@ -18,8 +18,8 @@ from hardsave.vault.context import Context
 from hardsave.vault.events import EventName
 
 
-def desk(context: Context) -> Desk:
-    return Desk(
+def ledger_context(context: Context) -> LedgerContext:
+    return LedgerContext(
         store=context.store,
         user=context.user,
         codec=context.objects.codec,
@@ -32,7 +32,7 @@ def desk(context: Context) -> Desk:
 
 
 def tell(context: Context, kind: str, task: TaskRecord) -> None:
-    """Tell handlers what has happened to a task. Where nobody listens, nothing is made of it."""
+    """Tell handlers what has happened to a task. Without a handler, nothing is made of it."""
     event = f"task_{kind}"
     if context.events.has_handlers(event):
         context.events.tell(cast(EventName, event), view(task, context.objects.codec))
@@ -40,7 +40,7 @@ def tell(context: Context, kind: str, task: TaskRecord) -> None:
 
 def open_tasks(context: Context, directory: str | None, upkeep: Callable[[], object]) -> Tasks:
     """With the settings of the project that a directory is in; None: of none."""
-    return Tasks(desk(context), _settings(directory), upkeep)
+    return Tasks(ledger_context(context), _settings(directory), upkeep)
 
 
 def _settings(directory: str | None) -> TaskSettings:

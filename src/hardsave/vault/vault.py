@@ -19,7 +19,7 @@ from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.logs import log
 from hardsave.objects.records import ID_BYTES, CheckpointRecord, Id, TimelineRecord
 from hardsave.objects.types import DEFAULT_TYPES, Types
-from hardsave.stores import requests
+from hardsave.stores import on_disk, requests
 from hardsave.stores.base import Store
 from hardsave.stores.host.identity import host_id
 from hardsave.stores.lent import lend
@@ -32,25 +32,25 @@ from hardsave.vault.context import Context
 from hardsave.vault.events import EventName, Events, Handler
 from hardsave.vault.line import Timeline, stepped
 from hardsave.vault.objects import Objects
-from hardsave.vault.own_moves import OwnMoves
-from hardsave.vault.places import Places
+from hardsave.vault.restore.own_moves import OwnMoves
+from hardsave.vault.workspaces.places import Places
 
 if TYPE_CHECKING:
     from hardsave.page import Page
     from hardsave.tasks.ledger import Tasks
     from hardsave.timeline.diff import Diff
-    from hardsave.vault.file_history import FileVersion
-    from hardsave.vault.follow import Following
+    from hardsave.vault.history.file_history import FileVersion
+    from hardsave.vault.history.follow import Following
+    from hardsave.vault.history.session_list import Session
     from hardsave.vault.jobs.ledger import Jobs
-    from hardsave.vault.projects import Moves
     from hardsave.vault.request_key import Request
-    from hardsave.vault.search import Hits
-    from hardsave.vault.search_index import SearchIndex
-    from hardsave.vault.session_list import Session
+    from hardsave.vault.restore.undo import Operation
+    from hardsave.vault.search.index import SearchIndex
+    from hardsave.vault.search.search import Hits
     from hardsave.vault.store import Retention, VaultStore
-    from hardsave.vault.transfer import Exported, Imported
-    from hardsave.vault.undo import Operation
+    from hardsave.vault.transfer.transfer import Exported, Imported
     from hardsave.vault.workspace import Workspace
+    from hardsave.vault.workspaces.projects import Moves
 
 Done = TypeVar("Done")
 
@@ -88,6 +88,7 @@ class Vault:
             host=host,
             moves=moves,
         )
+        self._url = on_disk.url_of(store)  # or that it was opened by
         self._lender: Vault | None = None  # whose store this is; None: its own
         self._release = store.close
         self._sharing: set[Vault] = set()  # open vaults of other users on this store
@@ -115,7 +116,7 @@ class Vault:
         """Have the workspaces of a project that was moved be where it is now. Where that cannot be
         written now, the next to open it does."""
         if moves:
-            from hardsave.vault.taking_over import follow_move
+            from hardsave.vault.workspaces.takeover import follow_move
 
             try:
                 for old, new in moves:
@@ -128,7 +129,7 @@ class Vault:
         before anything that shortens the log."""
         journals = self._context.places.interrupted()
         if journals:
-            from hardsave.vault.recovering import recover_all
+            from hardsave.vault.restore.recovery import recover_all
 
             recover_all(self._context, journals)
 
@@ -210,7 +211,7 @@ class Vault:
     ) -> "Page[Checkpoint]":
         """Checkpoints of all timelines that have these labels, in the order in which they were
         saved, newest first. `after` is the `next` of the page before."""
-        from hardsave.vault.attached import labelled
+        from hardsave.vault.save.attached import labelled
 
         return labelled(self._context, labels, limit, after)
 
@@ -221,7 +222,7 @@ class Vault:
         They are read as `checkpoint.notes`, copied and exported with the checkpoint, and gone with
         it. The history has no trace of them: what belongs to a state is saved in it.
         """
-        from hardsave.vault.attached import put_notes
+        from hardsave.vault.save.attached import put_notes
 
         put_notes(self._context, ref, notes, replace=replace)
 
@@ -244,7 +245,7 @@ class Vault:
         and titles, `prefix` is how names begin, `status` that of the newest checkpoint. `deleted`
         ones come along if they are asked for. `after` is the `next` of the page before.
         """
-        from hardsave.vault.session_list import (  # few programs list what they did
+        from hardsave.vault.history.session_list import (  # few programs list what they did
             Narrowed,
             sessions,
         )
@@ -254,7 +255,7 @@ class Vault:
 
     def session(self, name: str) -> "Session[Checkpoint]":
         """One timeline as `sessions` lists it, deleted or not; `NotFound` if there is none."""
-        from hardsave.vault.session_list import session
+        from hardsave.vault.history.session_list import session
 
         return session(self._context, name)
 
@@ -263,7 +264,7 @@ class Vault:
     ) -> "Page[Checkpoint]":
         """Checkpoints with files of a directory, of all timelines together, in the order in which
         they were saved, newest first. `after` is the `next` of the page before."""
-        from hardsave.vault.session_list import moments
+        from hardsave.vault.history.session_list import moments
 
         return moments(self._context, workspace, limit, after)
 
@@ -315,7 +316,7 @@ class Vault:
     ) -> "Page[FileVersion[Checkpoint]]":
         """Which checkpoints have added, changed or removed a file, newest first: from this one back
         through its ancestors. `after` is the `next` of the page before."""
-        from hardsave.vault.file_history import history
+        from hardsave.vault.history.file_history import history
 
         return history(self._context, self.get(ref), path, limit, after)
 
@@ -339,7 +340,9 @@ class Vault:
 
         A file that is there is replaced if it is an export, and only by a complete one.
         """
-        from hardsave.vault import transfer  # with zstd and SQLite, which saves may not need
+        from hardsave.vault.transfer import (
+            transfer,  # with zstd and SQLite, which saves may not need
+        )
 
         return transfer.export_file(self._context, path, timelines)
 
@@ -349,7 +352,7 @@ class Vault:
         Checkpoints keep their ids, numbers and times. A timeline that has another history
         here comes under a new name.
         """
-        from hardsave.vault import transfer
+        from hardsave.vault.transfer import transfer
 
         return self._told("imported", transfer.import_file(self._context, path))
 
@@ -369,13 +372,13 @@ class Vault:
     def undo(self, *, key: str | None = None) -> "Operation":
         """Take back the latest operation of this user, on any timeline. A `key` names a request
         that may be made twice: see `Timeline.rewind`."""
-        from hardsave.vault import undo  # most programs only save and load
+        from hardsave.vault.restore import undo  # most programs only save and load
 
         return self._stepped("undo", undo.undo, "undone", key)
 
     def redo(self, *, key: str | None = None) -> "Operation":
         """Do again what the latest undo took back, if no operation came after it."""
-        from hardsave.vault import undo
+        from hardsave.vault.restore import undo
 
         return self._stepped("redo", undo.redo, "redone", key)
 
@@ -394,7 +397,7 @@ class Vault:
     ) -> "Page[Operation]":
         """A page of what was done and can be taken back, newest first: on a timeline, or on all.
         `after` is the `next` of the page before."""
-        from hardsave.vault import undo
+        from hardsave.vault.restore import undo
 
         check_asked(timeline=timeline)
         return undo.page(self._context, timeline, limit, after)
@@ -405,7 +408,8 @@ class Vault:
         """Delete one checkpoint; `undo` brings it back. If it is the head, its parent is next.
         With a `timeline`, `ref` may be one on that, such as `@`. For the `key` see
         `Timeline.rewind`."""
-        from hardsave.vault import request_key, rewind
+        from hardsave.vault import request_key
+        from hardsave.vault.restore import rewind
 
         context = self._context
         if timeline is not None:
@@ -444,7 +448,7 @@ class Vault:
         What was saved since the last search is taken in first, as far as a quarter of a second goes
         (see `unsearched` and `reaches` of the answer), or with `wait` to the end.
         """
-        from hardsave.vault.search import search  # with json, which few callers need
+        from hardsave.vault.search.search import search  # with json, which few callers need
 
         return search(self._context, text, timeline, limit, after, wait=wait)
 
@@ -458,9 +462,11 @@ class Vault:
         """What happens from now on, or since event number `after`: saves and log entries.
 
         Events of this user come in the order of their commits, from every process, each once.
-        `after=0` begins at the beginning. Ends when the vault is closed, or `stop()` is true.
+        `after=0` begins at the beginning. Ends when the vault is closed, or `stop()` is true. An
+        event of kind `reload` says that a replica which lacked commits has taken over: what was
+        told may be gone, so read it again.
         """
-        from hardsave.vault.follow import Following  # most programs act, and never look on
+        from hardsave.vault.history.follow import Following  # most programs act, and never look on
 
         return Following(self._context, self._closing, after, poll_seconds, stop)
 
@@ -512,6 +518,11 @@ def last_purge(vault: Vault) -> int:
     return vault._context.store.last_purge(vault.user)
 
 
+def generation(vault: Vault) -> bytes:
+    """Another one if numbers of commits may have been given again; see `Store.generation`."""
+    return vault._context.store.generation()
+
+
 def last_commit(vault: Vault) -> int:
     """No commit of this user that has returned has a number above this one."""
     return vault._context.store.latest_number(vault.user)
@@ -528,7 +539,7 @@ def _search_index(store: Store, user: str | None) -> "Callable[[], SearchIndex]"
     turn = threading.Lock()
 
     def found() -> "SearchIndex":
-        from hardsave.vault.search_index import SearchIndex, name_for
+        from hardsave.vault.search.index import SearchIndex, name_for
 
         with turn:
             if not made:

@@ -12,10 +12,8 @@ from hardsave.record import Record
 from hardsave.timeline import names
 from hardsave.timeline.diff import FileDiff
 from hardsave.timeline.refs import to_text
-from hardsave.vault import copying, request_key, rewind
-from hardsave.vault.captured import CapturedFiles, capture
+from hardsave.vault import request_key
 from hardsave.vault.checkpoint import Checkpoint, Ref, named
-from hardsave.vault.choosing import Scope
 from hardsave.vault.context import Context
 from hardsave.vault.files import (
     Files,
@@ -26,11 +24,15 @@ from hardsave.vault.files import (
     left_out_of,
 )
 from hardsave.vault.line import Timeline
-from hardsave.vault.place import Place
-from hardsave.vault.places import Shown
 from hardsave.vault.request_key import Request
-from hardsave.vault.rewind import Rewind
-from hardsave.vault.settling import settled
+from hardsave.vault.restore import copy_into as copying
+from hardsave.vault.restore import rewind
+from hardsave.vault.restore.path_choice import Scope
+from hardsave.vault.restore.rewind import Rewind
+from hardsave.vault.restore.settling import settled
+from hardsave.vault.save.captured import CapturedFiles, capture
+from hardsave.vault.workspaces.place import Place
+from hardsave.vault.workspaces.places import Shown
 from hardsave.workspace.git.uncommitted import dirty
 from hardsave.workspace.scan.git_context import GitContext
 from hardsave.workspace.scan.result import Scan
@@ -226,7 +228,7 @@ class Workspace:
         A capture that another host or attempt has begun there is refused with `WorkspaceTaken`.
         Files stay as they are, here and there: `restore` brings those of a checkpoint.
         """
-        from hardsave.vault.taking_over import take_over  # few programs do
+        from hardsave.vault.workspaces.takeover import take_over  # few programs do
 
         context = self._context
         id = None

@@ -111,7 +111,7 @@ def test_with_the_permissions_of_the_page_claude_saves_unasked_and_asks_before_i
     stage = claude.ClaudeStage(tmp_path)
     assert claude.CLAUDE is not None
     (stage.project / "a.txt").write_text("one\n")
-    _, permissions = blocks(PAGE, "json")
+    [permissions] = [each for each in blocks(PAGE, "json") if "permissions" in each]
     (stage.config / "settings.json").write_text(permissions)
     stage.hardsave("init", "--yes")
     added(stage, claude.CLAUDE)

@@ -190,11 +190,11 @@ def _added(vault: hardsave.Vault, name: str) -> int:
     return len([each for each in vault.jobs.find(limit=1_000) if each.text == f"do {name}"])
 
 
-def _ran(vault: hardsave.Vault, name: str, **how: bool) -> None:
+def _ran(vault: hardsave.Vault, name: str, *, breaks: bool = False, careful: bool = False) -> None:
     """A job that has failed, or that asks."""
     vault.jobs.add(name, f"do {name}", agent=name, max_turns=10)
     logging.disable(logging.ERROR)
-    Worker(vault, {name: agent(**how)}).run(until_idle=True)
+    Worker(vault, {name: agent(breaks=breaks, careful=careful)}).run(until_idle=True)
     logging.disable(logging.NOTSET)
 
 

@@ -24,6 +24,7 @@ OPTIONS = [
     "--no-first-run",
 ]
 PATIENCE = 20_000  # milliseconds
+expect.set_options(timeout=PATIENCE)
 NEEDS_CHROMIUM = pytest.mark.skipif(
     CHROMIUM is None, reason="NOT TRIED: the page in a browser. It takes Chromium, apt-get has it"
 )

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 import hardsave
+from tests import postgres_server
 
 if TYPE_CHECKING:
     from tests.integration.server.site import Site
@@ -75,12 +76,19 @@ def environment(tmp_path: Path) -> dict[str, str]:
 Start = Callable[..., Server]
 
 
+def store_of(folder: Path) -> str:
+    """A file; on a PostgreSQL server if HARDSAVE_TEST_STORE says `postgresql`."""
+    if os.environ.get("HARDSAVE_TEST_STORE") == "postgresql":
+        return postgres_server.url_of(folder)
+    return f"sqlite:///{folder / 'served.db'}"
+
+
 @contextmanager
 def starting(tmp_path: Path) -> Iterator[Start]:
     """Starts servers over one store; they are stopped at the end."""
     folder = tmp_path / "project"
     folder.mkdir()
-    store = f"sqlite:///{tmp_path / 'served.db'}"
+    store = store_of(tmp_path)
     hardsave.open(store).close()
     with ExitStack() as stack:
 

@@ -10,16 +10,19 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
+from psycopg import sql
 
 from hardsave.server.caller import Scope
 from hardsave.server.tokens import FILE, TokenFile, canonical
+from tests import postgres_server
 from tests.integration.server.conftest import LIMIT, Server, environment, starting
 from tests.unit.server.api_client import ApiClient
 from tests.unit.server.api_samples import Sample
 from tests.unit.server.api_store import Things, populate
 
 AGENT = "default"
-_OF_OBJECTS = {"packs", "objects", "pins", "changes", "users", "sqlite_sequence"}
+# What changes by itself: packs, and the leases of processes that live
+_BY_ITSELF = {"packs", "objects", "pins", "changes", "users", "sqlite_sequence", "owners", "turns"}
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -92,10 +95,12 @@ class Site(NamedTuple):
 
     def told(self) -> list[tuple[str, list[object]]]:
         """Rows of what users have. Objects are packed anew from time to time, by themselves."""
-        return [(name, rows) for name, rows in self.written() if name not in _OF_OBJECTS]
+        return [(name, rows) for name, rows in self.written() if name not in _BY_ITSELF]
 
     def written(self) -> list[tuple[str, list[object]]]:
         """Every row of the store."""
+        if self.server.store.startswith("postgresql"):
+            return rows_on_server(self.server.folder.parent)
         return rows(self.server.store.removeprefix("sqlite:///"))
 
 
@@ -105,6 +110,22 @@ def rows(path: str | Path) -> list[tuple[str, list[object]]]:
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         return [
             (name, list(connection.execute(f'SELECT * FROM "{name}"')))  # noqa: S608 # its own
+            for (name,) in tables.fetchall()
+        ]
+
+
+def rows_on_server(folder: Path) -> list[tuple[str, list[object]]]:
+    """Every row of the store of a folder."""
+    schema = postgres_server.schema_of(folder)
+    with postgres_server.beside(folder) as connection:
+        tables = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (schema,)
+        )
+        return [
+            (
+                name,
+                list(connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(name)))),
+            )
             for (name,) in tables.fetchall()
         ]
 

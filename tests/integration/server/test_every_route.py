@@ -19,6 +19,7 @@ OPEN = {
     ("GET", "/login"),
     ("POST", "/login"),
     ("GET", "/assets/{name}"),
+    ("GET", "/assets/{version}/{name}"),
 }
 
 

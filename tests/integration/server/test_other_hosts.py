@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.stores.sqlite import SqliteStore
+from hardsave.stores.registry import open_store
 from tests.integration.server.site import Site
 from tests.unit.server.api_client import ApiClient
 
@@ -21,7 +21,7 @@ LINE = "elsewhere"
 @pytest.fixture(scope="module")
 def ids(site: Site) -> list[str]:
     """Checkpoints with files that were saved on another machine, which has rewound once."""
-    store = SqliteStore(site.server.store.removeprefix("sqlite:///"))
+    store = open_store(site.server.store)
     place = site.server.folder / "there"
     place.mkdir()
     with hardsave.Vault(store, host=lambda: HOST) as vault:

@@ -15,7 +15,7 @@ from hardsave.errors import Misuse
 from tests.integration.agents.parrot import Parrot
 
 SOURCE = Path(hardsave.__file__).parent
-OWN = (SOURCE / "agents/claude_code", SOURCE / "agents/codex")
+OWN = (SOURCE / "agents/claude_code", SOURCE / "agents/codex", SOURCE / "agents/qwen_code")
 
 
 @pytest.fixture(autouse=True)

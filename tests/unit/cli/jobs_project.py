@@ -31,8 +31,10 @@ steps:
 """
 
 
-def agent(*, breaks: bool = False, careful: bool = False) -> Agent[None, Any]:
-    """Writes a note, and says that it is done; or breaks before that."""
+def agent(
+    *, breaks: bool = False, careful: bool = False, notes: Path | None = None
+) -> Agent[None, Any]:
+    """Writes a note (into a file, if one is given), and says that it is done; or breaks before."""
 
     def say(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         if len(messages) == 1:
@@ -47,6 +49,8 @@ def agent(*, breaks: bool = False, careful: bool = False) -> Agent[None, Any]:
     @made.tool_plain(requires_approval=careful)
     def note(text: str) -> str:
         """Write down."""
+        if notes is not None:
+            notes.write_text(notes.read_text() + text if notes.exists() else text)
         return f"noted {text}"
 
     return made

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hardsave.vault import projects
+from hardsave.vault.workspaces import projects
 from tests.unit.cli.conftest import Run
 from tests.unit.workspace.repository import Repository
 

@@ -51,6 +51,7 @@ ARGUMENTS = {
     "bisect": ["@~1", "@", "--", "test", "!", "-f", "b.txt"],
     "store export": ["out.hardsave"],
     "store import": ["in.hardsave"],
+    "store copy": ["../a.db", "sqlite:///../b.db"],
     "delete": ["@~1"],
     "move": ["../nosuch"],
     "timelines clear": ["--timeline", "session-1"],
@@ -87,6 +88,7 @@ ARGUMENTS = {
 SILENT = {"run", "workflow", "move", "mcp", "serve", "ui"}
 ANSWERING = sorted({*EVERY} - SILENT)
 MAKING = {
+    "store copy",
     "init",
     "save",
     "store import",
@@ -138,6 +140,7 @@ BEFORE = {
     "tasks cancel": [A_TASK],
     "tasks retry": [A_TASK, ["tasks", "cancel", "t1"]],
     "store import": [["store", "export", "in.hardsave"]],
+    "store copy": [["save", "--store", "../a.db"]],
     "token revoke": [["token", "add", "ci"]],
     "webhook remove": [["webhook", "add"]],
     "webhook enable": [["webhook", "list"]],
@@ -206,7 +209,8 @@ TAKES = {
     **dict.fromkeys(["run", "mcp"], ("--store", "--timeline", "-C")),
     **dict.fromkeys(["completion", "demo"], ("--json",)),
     **dict.fromkeys(
-        ["trust", "move", "init", "workflow check", "tasks settings"], ("--json", "-C")
+        ["trust", "move", "init", "workflow check", "tasks settings", "store copy"],
+        ("--json", "-C"),
     ),
 }
 GIVEN = {"--json": [], "--store": ["sqlite:///x.db"], "--timeline": ["session-1"], "-C": ["."]}

@@ -13,7 +13,7 @@ from hardsave.cli.picker.options import Listing, Names, Since, listing, since
 from hardsave.cli.picker.state import What
 from hardsave.errors import Conflict
 from hardsave.timeline.story import Head, Row, Told, tell
-from hardsave.vault.rollback import RolledBack
+from hardsave.vault.restore.task_rollback import RolledBack
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOTHING = Told()

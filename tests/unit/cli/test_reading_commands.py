@@ -14,7 +14,7 @@ import hardsave
 from hardsave.cli.commands import log
 from hardsave.daemon import save
 from hardsave.errors import Misuse
-from hardsave.vault import search as vault_search
+from hardsave.vault.search import search as vault_search
 from tests.unit.cli.conftest import Run, talk
 from tests.unit.repositories import begin_repository
 

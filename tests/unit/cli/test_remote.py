@@ -18,7 +18,7 @@ from hardsave.cli.session import Session
 from hardsave.client import RemoteVault
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.server.route import Allowed
-from hardsave.vault import projects
+from hardsave.vault.workspaces import projects
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.jobs_project import agent, make_jobs
 from tests.unit.server.job_server import OWN_TOKEN, serving

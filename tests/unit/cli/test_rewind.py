@@ -9,8 +9,8 @@ import pytest
 
 import hardsave
 from hardsave.cli.render import rewind_plan
-from hardsave.vault.choosing import Kept
-from hardsave.vault.restore_plan import FileChanges
+from hardsave.vault.restore.path_choice import Kept
+from hardsave.vault.restore.plan import FileChanges
 from hardsave.workspace.restore import execution
 from tests.unit.cli.conftest import Run
 from tests.unit.repositories import begin_repository

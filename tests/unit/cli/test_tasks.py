@@ -202,7 +202,7 @@ def left_working(data: Path, task: str, command: list[str]) -> int:
     with subprocess.Popen(start, stderr=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
         pid = int(started.stderr.readline())
-        while not any(path.stat().st_size for path in data.rglob("*tether*")):
+        while not any(path.stat().st_size for path in data.rglob("*child-lock*")):
             time.sleep(0.01)
         os.kill(started.pid, signal.SIGKILL)
     return pid
@@ -230,7 +230,7 @@ def test_a_command_that_outlives_its_attempt_keeps_the_task(
         time.sleep(0.01)
     assert [each["id"] for each in run("tasks", "recover", "--json").data["interrupted"]] == ["t1"]
     assert run("tasks", "start", "t1", "--", "true").code == 0
-    assert list(project.parent.rglob("*tether*")) == []
+    assert list(project.parent.rglob("*child-lock*")) == []
 
 
 def test_a_task_whose_command_lives_on_can_be_cancelled(run: Run, project: Path) -> None:

@@ -288,7 +288,7 @@ def test_a_stop_is_clean_ends_the_commands_and_costs_no_attempt(
     assert (task["state"], task["attempts"]) == ("pending", 0)
     next_one = run("tasks", "run", "--until-idle", "--", "true")
     assert "clean start: 1 task to do" in next_one.err
-    assert list(project.parent.rglob("*tether*")) == []
+    assert list(project.parent.rglob("*child-lock*")) == []
 
 
 def test_ctrl_c_again_and_again_is_one_stop(run: Run, project: Path) -> None:
@@ -328,7 +328,7 @@ def test_after_a_kill_the_next_server_says_what_was_interrupted_and_goes_on(
     alone = "echo pid=$$; exec sleep 600 >&- 2>&-"
     server = served("--session", "first", "--", "sh", "-c", alone)
     pid = int(said(server, r"^pid=(\d+)")[1])
-    while not any(path.stat().st_size for path in project.parent.rglob("*tether*")):
+    while not any(path.stat().st_size for path in project.parent.rglob("*child-lock*")):
         time.sleep(0.01)
     server.kill()
     server.communicate()

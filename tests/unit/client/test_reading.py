@@ -11,11 +11,11 @@ from hardsave.client.records import RemoteRewind
 from hardsave.errors import Unavailable
 from hardsave.tasks.task import Progress
 from hardsave.timeline.step_summary import FileCounts, StepSummary
-from hardsave.vault.choosing import Kept
-from hardsave.vault.restore_plan import FileChanges
-from hardsave.vault.rollback import RolledBack
-from hardsave.vault.session_list import Session
-from hardsave.vault.undo import Operation
+from hardsave.vault.history.session_list import Session
+from hardsave.vault.restore.path_choice import Kept
+from hardsave.vault.restore.plan import FileChanges
+from hardsave.vault.restore.task_rollback import RolledBack
+from hardsave.vault.restore.undo import Operation
 
 NOW = "2026-01-31T14:00:00+00:00"
 SESSION = {

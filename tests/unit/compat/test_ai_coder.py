@@ -22,6 +22,7 @@ from hardsave.runtime.jobs.worker import Worker
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.registry import open_store
 from hardsave.vault.jobs.spec import JobId
+from tests.redis_server import beside, prefix_of, url_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -567,3 +568,41 @@ def test_a_manager_of_many_jobs_does_not_keep_all_of_them_in_mind() -> None:
         found = load(manager, "job-0")
         assert found is not None
         assert (found.turns, manager.save_failures) == (7, 0)
+
+
+# Where jobs are kept
+
+
+def test_without_a_vault_jobs_are_kept_where_the_original_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    url, home = url_of(tmp_path), tmp_path / "home"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REDIS_URL", url)
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.delenv("HARDSAVE_STORE", raising=False)
+    caplog.set_level(logging.INFO)
+    manager = CheckpointManager(ttl=timedelta(seconds=500))
+    asyncio.run(manager.save_checkpoint(made("job-1")))
+    with hardsave.open(url) as vault:
+        assert [line.name for line in vault.timelines()] == ["job-1"]
+    assert asyncio.run(manager.has_checkpoint("job-1"))
+    (log,) = beside(tmp_path).scan_iter(f"{prefix_of(tmp_path)}:*:log")
+    assert 400 < beside(tmp_path).ttl(log) <= 500
+    asyncio.run(manager.close())
+    assert "nothing is written but caches" in caplog.text
+    assert "a failover loses" in caplog.text
+    assert not [path for path in home.rglob("*") if path.is_file() and path.suffix == ".db"]
+    assert {path.name for path in home.iterdir()} <= {"hardsave"}
+
+
+def test_a_store_that_is_named_for_us_comes_before_the_original_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDIS_URL", "redis://no.such.host.example:1/0")
+    monkeypatch.setenv("HARDSAVE_STORE", f"sqlite:///{tmp_path}/named.db")
+    manager = CheckpointManager()
+    asyncio.run(manager.save_checkpoint(made("job-1")))
+    assert (tmp_path / "named.db").exists()
+    asyncio.run(manager.close())

@@ -560,15 +560,15 @@ OLD = [
 CUT_OFF = """
 import os, sys
 from hardsave.compat.code_agent import CheckpointManager
-from hardsave.tasks.desk import Desk
-left, commit = int(sys.argv[3]), Desk.commit
+from hardsave.tasks.context import LedgerContext
+left, commit = int(sys.argv[3]), LedgerContext.commit
 
-def counted(desk, *args):
+def counted(context, *args):
     global left
     left -= 1
-    return os._exit(9) if left < 0 else commit(desk, *args)
+    return os._exit(9) if left < 0 else commit(context, *args)
 
-Desk.commit = counted
+LedgerContext.commit = counted
 CheckpointManager(sys.argv[1], store=sys.argv[2])
 """
 

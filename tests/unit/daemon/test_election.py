@@ -13,7 +13,7 @@ from hardsave.daemon.election import address_for
 from hardsave.daemon.handler import objection
 from hardsave.daemon.lifecycle import SameFiles
 from hardsave.daemon.server import Request
-from hardsave.vault import projects
+from hardsave.vault.workspaces import projects
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from hardsave.daemon.running_agents import Others
 from hardsave.daemon.transcripts import NOTHING_SAID, TranscriptTail
 from hardsave.stores.host import processes
 from hardsave.timeline.diff import FileDiff
-from hardsave.vault.parts import Parts
+from hardsave.vault.save.parts import Parts
 
 ONE, TWO = (f"{n}0000000-1111-4222-8333-444444444444" for n in "12")
 

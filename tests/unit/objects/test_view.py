@@ -261,3 +261,22 @@ def test_iterating_reads_in_batches_and_begins_at_once(
     assert fetched(here) < 500
     assert sum(1 for _ in coming) == 9999
     assert fetched(here) < 10_000 * 1.6
+
+
+# Making
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_items_that_lists_share_are_made_once(kind: Any) -> None:
+    here, calls = shelf(), []
+
+    def make(item: Any) -> Any:
+        calls.append(item)
+        return ("made", item)
+
+    known: dict[bytes, Any] = {}
+    items = [*messages(50), 1]
+    for grown in (items, [*items, {"text": "y" * 500}]):
+        found = view(here.reader, here.build(kind(grown))).made(make, known)
+        assert found == kind(("made", item) for item in grown)
+    assert sorted(map(repr, calls)) == sorted(map(repr, [*items, 1, {"text": "y" * 500}]))

@@ -360,7 +360,7 @@ def test_a_job_whose_task_is_gone_is_resumed_from_what_was_saved(office: Office)
     from hardsave.stores.base import Batch
     from hardsave.stores.ledger import Work
 
-    event = office.vault.tasks._desk.entry("forgotten", None, {})
+    event = office.vault.tasks._context.entry("forgotten", None, {})
     store.commit(Batch(None, event, work=Work(forget=["fix"])))
     job = office.jobs.get("fix")
     assert (job.state, job.text, job.turns) == ("forgotten", "Fix the bug", 1)

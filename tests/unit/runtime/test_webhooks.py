@@ -21,7 +21,10 @@ from hardsave.runtime.jobs.worker import Worker
 from hardsave.runtime.webhooks import disabled
 from hardsave.runtime.webhooks.secret_file import FILE, Secret, receiver_of, secret_file
 from hardsave.runtime.webhooks.signature import new_secret
+from hardsave.stores.postgres import PostgresStore
+from hardsave.stores.redis import RedisStore
 from hardsave.vault.opening import url_of
+from tests import postgres_server, redis_server
 from tests.unit.runtime.listener import Listener, listening
 
 AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
@@ -373,3 +376,14 @@ def test_a_store_has_the_same_name_for_secrets_however_it_was_opened(
         assert url_of(ada) == url_of(vault)
     with hardsave.open("memory://") as other:
         assert url_of(other) == "memory://"
+
+
+def test_stores_on_a_server_have_names_of_their_own_for_secrets(tmp_path: Path) -> None:
+    for server, make in ((postgres_server, PostgresStore), (redis_server, RedisStore)):
+        one, two = (server.url_of(tmp_path / name) for name in ("one", "two"))
+        with hardsave.Vault(make(one)) as made, hardsave.open(one) as opened:
+            assert url_of(made) == url_of(opened) == places.canonical(one)
+            with made.as_user("ada", create=True) as ada:
+                assert url_of(ada) == url_of(made)
+        with hardsave.Vault(make(two)) as other:
+            assert url_of(other) not in (places.canonical(one), "memory://")

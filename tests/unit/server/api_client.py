@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import select
 from typing import Any, NamedTuple, Self
 
 from tests.unit.server.api_samples import Sample
@@ -40,6 +41,7 @@ class ApiClient:
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
         data = json.dumps(body).encode() if body is not None and type(body) is not bytes else body
+        self._let_go_of_a_closed_one()
         self._connection.request(method, path, data, sent)
         answer = self._connection.getresponse()
         told = {name.lower(): value for name, value in answer.getheaders()}
@@ -48,6 +50,12 @@ class ApiClient:
         first = b"".join(iter(answer.readline, b"\n"))  # of a stream that never ends
         self._connection.close()  # the next request opens it again
         return Got(answer.status, told, first)
+
+    def _let_go_of_a_closed_one(self) -> None:
+        """A server ends connections that were idle for some seconds: there is something to read."""
+        socket = self._connection.sock
+        if socket is not None and select.select([socket], [], [], 0)[0]:
+            self._connection.close()  # the next request opens it again
 
     def get(self, path: str, **headers: str) -> Any:
         """The data of an answer that is as it should be."""

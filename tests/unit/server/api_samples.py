@@ -70,7 +70,7 @@ def _reads(things: Things) -> Iterator[Sample]:
     yield _get("/checkpoint", ref=ids["rewind"])
     yield _get("/timeline", timeline=things("forked"))
     yield _get("/graph", timeline=main)
-    yield _get("/graph", timeline=things("undo"), limit="2")
+    yield _get("/graph", timeline=things("undo"), limit="2", brief="true")
     yield _get("/messages", ref=ids["second"], start="-2", limit="1")
     yield _get("/messages", ref="@", timeline=main, full="true")
     yield _get("/state", ref=ids["first"], path='["messages", -1, "content"]')
@@ -164,7 +164,7 @@ def _acts(things: Things) -> Iterator[Sample]:
         retries=1,
         callback="https://receiver.example/done",
     )
-    yield _post("/jobs/resume", id=things("resume"), max_turns=20, keep_files=True)
+    yield _post("/jobs/resume", id=things("resume"), max_turns=20, keep_files=False)
     yield _post("/jobs/approve", id=things("approve"), question=things.questions["approve"])
     yield _post("/jobs/deny", id=things("deny"), reason=things("reason"))
     yield Sample(ROUTE["DELETE", "/job"], {"id": things("delete-job")}, None, {})

@@ -78,7 +78,7 @@ class Site:
 
     def forget(self) -> None:
         """The queue's row of the job is gone."""
-        event = self.vault.tasks._desk.entry("forgotten", None, {})
+        event = self.vault.tasks._context.entry("forgotten", None, {})
         self.vault._context.store.commit(Batch(None, event, work=Work(forget=["fix"])))
 
     def tasks(self) -> int:

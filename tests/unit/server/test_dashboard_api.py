@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
+import httpx2
 import pytest
 
 import hardsave
@@ -34,13 +34,20 @@ def findings(call: Client) -> dict[str, Any]:
     return {each["what"]: each for each in told["findings"]}
 
 
+def sent(call: Client, method: str, path: str, **more: Any) -> httpx2.Response:
+    """The answer to a request with a query, or to one that may be refused."""
+    url = f"http://127.0.0.1:{call.port}/api/v1/{path}"
+    headers = {"Authorization": f"Bearer {OWN_TOKEN}"}
+    return httpx2.request(method, url, headers=headers, timeout=LIMIT, **more)
+
+
 def test_health_tells_of_backup_disk_missed_saves_and_hooks(
     call: Client, store: str, tmp_path: Path
 ) -> None:
     with hardsave.open(store) as vault:
         vault.timeline("main").save({})
     found = findings(call)
-    assert found.keys() == {"backup", "disk", "missed saves", "Claude Code", "Codex"}
+    assert found.keys() == {"backup", "disk", "missed saves", "Claude Code", "Codex", "Qwen Code"}
     assert found["missed saves"]["level"] == "ok"
     assert "free" in found["disk"]["message"]
     assert (
@@ -81,11 +88,74 @@ def test_a_task_tells_its_steps_and_an_unknown_one_its_choices(call: Client, sto
     _, waiting = call("GET", "api", "v1", "approvals")
     choices = {each["id"]: each["choices"] for each in waiting["items"]}
     assert choices == {"deploy": ["retry", "skip", "fail"], "mail": None}
-    asked = Request(f"http://127.0.0.1:{call.port}/api/v1/task?id=deploy")
-    asked.add_header("Authorization", f"Bearer {OWN_TOKEN}")
-    with urlopen(asked, timeout=LIMIT) as answer:  # noqa: S310 # our own server
-        told = json.load(answer)
+    told = sent(call, "GET", "task?id=deploy").json()
     assert [(each["path"], each["state"], each["value"]) for each in told["steps"]] == [
         ("build#1", "done", "shop-1.2.tar"),
         ("push#1", "unknown", ""),
     ]
+
+
+def test_long_texts_and_results_are_told_briefly_if_asked_so(call: Client, store: str) -> None:
+    with hardsave.open(store) as vault:
+        vault.tasks.add("long", "x" * 10_000, metadata={"note": "m" * 10_000, "few": 1})
+        with vault.tasks.attempt("long") as attempt:
+            attempt.complete({"many": list(range(10_000))})
+        vault.tasks.add("asks", "short")
+        with vault.tasks.attempt("asks") as attempt:
+            attempt.ask("q" * 10_000)
+    whole = sent(call, "GET", "task?id=long").json()
+    brief = sent(call, "GET", "task?id=long&brief=true").json()
+    assert whole["result"]["many"][-1] == 9_999
+    assert brief["result"].startswith('{"many": [0, 1, 2')
+    assert brief["metadata"] == {"note": "m" * 3_999 + "…", "few": 1}
+    assert [len(brief[name]) for name in ("text", "result")] == [4_000, 4_000]
+    assert len(json.dumps(brief)) < 30_000  # its history, too
+    listed = sent(call, "GET", "tasks?brief=true").json()
+    assert {each["id"]: len(each["text"]) for each in listed["items"]} == {"long": 4_000, "asks": 5}
+    (asked,) = sent(call, "GET", "approvals?brief=true").json()["items"]
+    assert (len(asked["question"]), len(asked["task"]["question"])) == (4_000, 4_000)
+
+
+def test_a_question_of_any_length_is_answered_by_its_digest(call: Client, store: str) -> None:
+    with hardsave.open(store) as vault:
+        vault.tasks.add("asks")
+        with vault.tasks.attempt("asks") as attempt:
+            attempt.ask("first " * 50_000)
+        (first,) = sent(call, "GET", "approvals?brief=true").json()["items"]
+        answer = {"id": "asks", "answer": "yes", "question_digest": first["question_digest"]}
+        assert sent(call, "POST", "tasks/answer", json=answer).status_code == 200
+        with vault.tasks.attempt("asks") as attempt:
+            assert attempt.ask("first " * 50_000) == "yes"
+            attempt.ask("second?")
+        for digest in (first["question_digest"], "question_0"):
+            wrong = {**answer, "question_digest": digest}
+            refused = sent(call, "POST", "tasks/answer", json=wrong)
+            assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+        assert vault.tasks.get("asks").question == "second?"
+
+
+def test_the_state_of_a_checkpoint_is_told_briefly_if_asked_so(call: Client, store: str) -> None:
+    with hardsave.open(store) as vault:
+        saved = vault.timeline("main").save({"calls": [{"value": "v" * 10_000, "n": 1}]})
+    told = sent(call, "GET", f"state?ref={saved.id}&brief=true").json()
+    assert told["value"] == {"calls": [{"value": "v" * 3_999 + "…", "n": 1}]}
+
+
+def test_a_brief_graph_keeps_what_a_list_of_checkpoints_shows(call: Client, store: str) -> None:
+    with hardsave.open(store) as vault:
+        line = vault.timeline("main")
+        for about in (hardsave.StepSummary(call="Bash(ls)", call_id="c1"), hardsave.StepSummary()):
+            said = {"role": "assistant", "content": "I look"}
+            line.append({"messages": [said]}, metadata={"agent": "coder"}, step=about)
+
+    def nodes(query: str) -> list[dict[str, Any]]:
+        items = sent(call, "GET", f"graph?timeline=main{query}").json()["items"]
+        return [each["checkpoint"] for each in items]
+
+    for whole, brief in zip(nodes(""), nodes("&brief=true"), strict=True):
+        assert (whole["metadata"], brief["metadata"]) == ({"agent": "coder"}, {})
+        told = brief["summary"]
+        assert told["said"] == ("" if told["call"] else "I look")
+        assert {**brief, "metadata": {}, "summary": {}} == {**whole, "metadata": {}, "summary": {}}
+        assert told.keys() == whole["summary"].keys()
+        assert told["messages"] == whole["summary"]["messages"]

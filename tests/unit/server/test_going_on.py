@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.vault.projects import own_store
+from hardsave.vault.workspaces.projects import own_store
 from tests.unit.agents.test_claude_code import CALL, HELLO, RESULT, state, written
 from tests.unit.server.api_client import ApiClient
 from tests.unit.server.job_server import OWN_TOKEN, serving

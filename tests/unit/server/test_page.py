@@ -11,7 +11,7 @@ import hardsave
 from hardsave.errors import NotFound
 from hardsave.server.caller import Caller
 from hardsave.server.errors import answer, refusal
-from hardsave.server.page import render, shell
+from hardsave.server.page import render, shell, shortening
 from hardsave.server.public import Public, public_of
 from hardsave.server.route import HTML, Allowed, Answer, Call
 from hardsave.server.sending import in_bytes
@@ -101,11 +101,27 @@ def test_the_page_is_small() -> None:
     assert sum(map(len, sent)) <= MOST_BYTES
 
 
-def test_what_is_sent_lacks_comments_and_indentation_alone() -> None:
+def test_what_is_sent_lacks_what_is_for_readers_of_the_source() -> None:
     source = (
-        '// for readers\nconst a = "// no comment"; // nor this\n  /** of\n   * b */\n  b(`  c`);\n'
+        '// for readers\nconst a = "is, // no comment"; // is one\n\n  /** of\n   * b */\n'
+        "  if (b && c !== 'it, is') d({ e: f ? -g - -1 : h });\n"
+        '  const text = (one) => `a, ${b}`; // "stays"\n  i = j.replace(/ , /g, k);\n'
     )
-    assert shell.shortened(source) == 'const a = "// no comment"; // nor this\nb(`  c`);\n'
+    assert shortening.script(source) == (
+        'const a="is, // no comment";\n'
+        "if(b&&c!=='it, is')d({e:f?-g - -1:h});\n"
+        'const text = (one) => `a, ${b}`; // "stays"\ni = j.replace(/ , /g, k);\n'
+    )
+
+
+def test_a_stylesheet_keeps_the_spaces_that_mean_something() -> None:
+    source = "/* a */\na :focus, b > c {\n  width: calc(1px - 2px);\n}\n@media (width: 1px) {\n}\n"
+    assert shortening.stylesheet(source) == (
+        "a :focus,b > c{width:calc(1px - 2px);}@media (width:1px){}"
+    )
+
+
+def test_files_of_the_page_are_written_as_shortening_them_relies_on() -> None:
     for each in (files("hardsave.server.page") / "assets").iterdir():
         if each.name.endswith(".js"):
             lines = each.read_text("utf-8").splitlines()
@@ -119,6 +135,19 @@ def test_a_file_that_a_browser_has_is_not_sent_again() -> None:
     again = get("/assets/main.js", headers={"if-none-match": tag})
     assert (first.status, again.status, again.body) == (200, 304, b"")
     assert get("/assets/main.js", headers={"if-none-match": '"old"'}).status == 200
+    assert dict(first.headers)["Cache-Control"] == "private, no-cache"
+
+
+def test_a_file_with_the_hash_of_all_in_its_address_is_asked_for_once() -> None:
+    kept = {
+        version: dict(get(f"/assets/{version}/main.js").headers)["Cache-Control"]
+        for version in (shell.version(), "0" * 20)
+    }
+    assert [("immutable" in how, "no-cache" in how) for how in kept.values()] == [
+        (True, False),
+        (False, True),  # of a page that is older or newer than this server
+    ]
+    assert f"assets/{shell.version()}/main.js" in str(get("/").body)
 
 
 @pytest.mark.parametrize("name", ["nosuch.js", "index.html", "..", "../shell.py", "main.js/x"])

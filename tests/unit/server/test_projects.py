@@ -16,8 +16,8 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.server.caller import Caller
 from hardsave.server.projects import Catalogue, Project, chosen, stamp, updated_at
 from hardsave.server.tokens import canonical
-from hardsave.vault import projects as records
 from hardsave.vault.opening import open_project
+from hardsave.vault.workspaces import projects as records
 
 ANY = Caller("any", None, "read")
 

@@ -15,15 +15,16 @@ import hardsave
 from hardsave.errors import Conflict, LeaseLost, Misuse, StepsChanged, StepUnknown, Unstorable
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.tasks import attempt as attempt_module
-from hardsave.tasks import calls, claiming, current, desk
+from hardsave.tasks import claiming, context, current
+from hardsave.tasks import step_calls as calls
 from hardsave.tasks.attempt import Attempt
-from hardsave.tasks.calls import Paused
 from hardsave.tasks.lease import Lease
+from hardsave.tasks.step_calls import Paused
 from hardsave.tasks.task import Progress
 from tests.unit.tasks.room import AT_ONCE, Counter, Room
 from tests.unit.tracing import at_line
 
-AT_WORK = tuple(each.__file__ for each in (attempt_module, calls, claiming, current, desk))
+AT_WORK = tuple(each.__file__ for each in (attempt_module, calls, claiming, current, context))
 
 
 class Crash(BaseException):

@@ -15,8 +15,9 @@ from hardsave import aio
 from hardsave.defaults import POLL_SECONDS
 from hardsave.errors import Conflict, LeaseLost, Misuse, StepUnknown, Unavailable
 from hardsave.stores.base import Batch
-from hardsave.tasks import attempt, awaited, executor, ledger
-from hardsave.tasks.awaited_attempt import Attempt
+from hardsave.tasks import async_ledger as awaited
+from hardsave.tasks import attempt, executor, ledger
+from hardsave.tasks.async_attempt import Attempt
 from hardsave.tasks.lease import Lease
 from tests.unit.tasks.room import AT_ONCE, Counter
 
@@ -115,7 +116,7 @@ def test_steps_lie_inside_each_other_and_at_once() -> None:
             assert await attempt.step("outer", outer, attempt) == [0, 1, 2]
             plain = await attempt.step("plain", lambda: attempt._sync.step("in", lambda: 5))
             assert plain == 5
-        store = tasks._sync._desk.store
+        store = tasks._sync._context.store
         return [entry.step for entry in store.journal(None, "t1", 1)]
 
     found = run(body)
@@ -234,12 +235,12 @@ def test_a_stop_hands_back_in_time_though_every_thread_waits_for_the_store(
     monkeypatch: pytest.MonkeyPatch, sweep_seconds: float
 ) -> None:
     """Those of the vault: they try to record what has ended, and have nothing else to do."""
-    monkeypatch.setattr(awaited, "SWEEP_SECONDS", sweep_seconds)
+    monkeypatch.setattr(executor, "until_sweep", lambda runner: sweep_seconds)
     tried: set[str] = set()
     all_tried = threading.Event()
 
     async def body(tasks: awaited.Tasks) -> None:
-        store: Any = tasks._sync._desk.store
+        store: Any = tasks._sync._context.store
         commit = store.commit
 
         def broken(batch: Batch) -> int:

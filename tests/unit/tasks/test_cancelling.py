@@ -10,7 +10,7 @@ import pytest
 
 from hardsave import aio
 from hardsave.errors import Unavailable
-from hardsave.tasks import awaited
+from hardsave.tasks import async_ledger as awaited
 from tests.unit.tasks.room import Counter
 
 
@@ -21,7 +21,7 @@ class Slow:
         self.is_at_it, self.go_on = threading.Event(), threading.Event()
         self._kind = kind
         self.fails_at = ""
-        store: Any = tasks._sync._desk.store
+        store: Any = tasks._sync._context.store
         self._commit = store.commit
         store.commit = self._slowly
 

@@ -47,7 +47,7 @@ def vault(tmp_path: Path) -> Iterator[hardsave.Vault]:
 
 
 def child_locks(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("*tether*"))
+    return sorted(path.name for path in folder.glob("*child-lock*"))
 
 
 def ended(pid: int) -> None:
@@ -149,7 +149,7 @@ def test_a_note_that_cannot_be_written_is_no_reason_to_lose_a_program(
 ) -> None:
     vault.tasks.add("t1")
     with vault.tasks.attempt("t1") as attempt, attempt.child_lock() as held:
-        read_only = os.open(next(tmp_path.glob("*tether*")), os.O_RDONLY)
+        read_only = os.open(next(tmp_path.glob("*child-lock*")), os.O_RDONLY)
         os.dup2(read_only, held.descriptors[0])
         os.close(read_only)
         held.started(os.getpid())
@@ -159,7 +159,7 @@ def test_a_note_that_cannot_be_written_is_no_reason_to_lose_a_program(
 def test_where_it_cannot_be_made_nothing_begins(vault: hardsave.Vault, tmp_path: Path) -> None:
     vault.tasks.add("t1")
     attempt = vault.tasks.claim("t1")
-    held = child_lock.ChildLock(str(tmp_path / "nowhere" / "tether"), lambda: None)
+    held = child_lock.ChildLock(str(tmp_path / "nowhere" / "child-lock"), lambda: None)
     with pytest.raises(hardsave.Unavailable, match="cannot be made"), held:
         raise AssertionError("it was let in")
     attempt.hand_back()

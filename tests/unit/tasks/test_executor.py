@@ -15,9 +15,10 @@ import pytest
 import hardsave
 from hardsave.errors import Misuse, Unavailable
 from hardsave.stores.memory.store import MemoryStore
-from hardsave.tasks import executor, shift
+from hardsave.tasks import executor
+from hardsave.tasks import worker_loop as loop
 from hardsave.tasks.child_lock import ChildLocks, Survivors
-from hardsave.tasks.shift import Terms
+from hardsave.tasks.worker_loop import Terms
 from tests.unit.tasks.room import AT_ONCE, SECOND, Counter, Room, TimedStore
 
 
@@ -172,7 +173,7 @@ def test_a_task_that_fails_waits_longer_each_time(room: Room) -> None:
 def test_waits_without_a_limit_are_as_good_as_others(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(executor, "until_sweep", lambda runner: 0.0)
     room.tasks.add("t1")
     tried = Counter()
 
@@ -202,7 +203,7 @@ def test_terms_that_make_no_sense_are_refused(room: Room, wrong: dict[str, Any])
 def test_a_store_that_fails_for_a_while_costs_no_task(
     room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(shift, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(loop, "AGAIN_SECONDS", 0.01)
     failing = 6
     commit = room.store.commit
 
@@ -224,7 +225,7 @@ def test_a_store_that_fails_for_a_while_costs_no_task(
 def test_what_is_more_urgent_comes_next_however_many_were_seen_before(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hardsave.tasks.shift.REST", 0.0)  # a slow machine takes long to look
+    monkeypatch.setattr("hardsave.tasks.worker_loop.REST", 0.0)  # a slow machine takes long to look
     for number in range(4):
         room.tasks.add(f"t{number}")
     ran = []
@@ -420,15 +421,15 @@ def test_a_clock_that_is_set_back_holds_up_no_retry(room: Room) -> None:
     room.tasks.claim("fails", retry=hardsave.Retry(first_seconds=60)).fail("away")
     room.clock.jump(-365 * 86_400)
     with room.tasks.runner("s") as runner:
-        shift = executor.begin_shift(runner, Terms(1, "retry", hardsave.Retry(max_seconds=300)))
-        shift.wake_the_overslept()
+        loop = executor.begin_loop(runner, Terms(1, "retry", hardsave.Retry(max_seconds=300)))
+        loop.wake_the_overslept()
         record = room.store.task(None, "fails")
         assert record is not None
         assert record.due == 0
-        attempt = shift.next()
+        attempt = loop.next()
         assert attempt is not None
         assert attempt.id == "fails"
-        assert shift.next() is None  # what nobody has tried keeps its own time
+        assert loop.next() is None  # what nobody has tried keeps its own time
         attempt.complete()
 
 
@@ -441,12 +442,12 @@ def test_a_retry_behind_many_that_are_not_due_is_waited_for_and_woken(room: Room
     policy = hardsave.Retry(first_seconds=60, jitter=0)
     room.tasks.claim("fails", retry=policy).fail("away")
     with room.tasks.runner("s") as runner:
-        shift = executor.begin_shift(runner, Terms(1, "retry", policy))
-        assert not shift.is_idle()
+        loop = executor.begin_loop(runner, Terms(1, "retry", policy))
+        assert not loop.is_idle()
         room.clock.jump(-86_400)
-        assert not shift.is_idle()  # a day is longer than any retry waits: it will be woken
-        shift.wake_the_overslept()
-        attempt = shift.next()
+        assert not loop.is_idle()  # a day is longer than any retry waits: it will be woken
+        loop.wake_the_overslept()
+        attempt = loop.next()
         assert attempt is not None
         assert attempt.id == "fails"
 
@@ -543,7 +544,7 @@ def test_a_sweep_that_fails_is_reported_and_tried_again(
             raise Unavailable("away")
 
         monkeypatch.setattr(room.store, "owners", broken)
-        executor.sweep(runner, executor.begin_shift(runner, Terms(1, "retry", hardsave.Retry())))
+        executor.sweep(runner, executor.begin_loop(runner, Terms(1, "retry", hardsave.Retry())))
     assert "looking for dead sessions failed" in caplog.text
 
 
@@ -668,14 +669,14 @@ def test_whoever_has_looked_past_many_in_vain_rests_and_asks_of_each_once(
         now[0] += 0.1  # a look takes as long as there are tasks
         return bool(asked(task.id) == "mine")
 
-    monkeypatch.setattr(shift, "monotonic", lambda: now[0])
+    monkeypatch.setattr(loop, "monotonic", lambda: now[0])
     with room.tasks.runner("s") as runner:
         terms = Terms(1, "retry", hardsave.Retry(), wants=wants)
-        crew = executor.begin_shift(runner, terms)
+        crew = executor.begin_loop(runner, terms)
         assert crew.next() is None
         assert sorted(asked.calls) == sorted(f"t{number}" for number in range(40))
         room.tasks.add("mine")
-        now[0] += shift.LONGEST_REST - 1  # it would be four times the look, but for that
+        now[0] += loop.LONGEST_REST - 1  # it would be four times the look, but for that
         assert crew.next() is None
         assert len(asked.calls) == 40
         now[0] += 2
@@ -727,7 +728,7 @@ def test_with_manual_recovery_nothing_is_put_back_before_it_is_asked_for(
         assert "nothing to do by hand" not in str(runner.report)
         caplog.clear()
         runner.run(lambda attempt: ran.append(attempt.id), until_idle=True)
-        executor.sweep(runner, executor.side_shift(runner, Terms(1, "retry", AT_ONCE, None)))
+        executor.sweep(runner, executor.side_loop(runner, Terms(1, "retry", AT_ONCE, None)))
         assert caplog.text == ""  # it is not found anew every second
         assert ran == ["new"]
         assert room.tasks.get("spent").state == "failed"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import hardsave
+from hardsave.defaults import LEASE_SECONDS
 from hardsave.errors import LeaseLost, Misuse
 from hardsave.objects.records import TaskRecord
 from hardsave.stores.memory.store import MemoryStore
@@ -42,7 +43,7 @@ def room() -> Room:
 
 
 def lease_of(room: Room, seconds: float = 30) -> Lease:
-    return Lease(room.tasks._desk, "me", seconds=seconds)
+    return Lease(room.tasks._context, "me", seconds=seconds)
 
 
 def test_one_lease_covers_all_tasks_of_a_process(room: Room) -> None:
@@ -51,7 +52,7 @@ def test_one_lease_covers_all_tasks_of_a_process(room: Room) -> None:
         room.tasks.claim(name)
     (owner,) = room.store.owners(None)
     assert owner.pid == os.getpid()
-    assert owner.until == room.store.moment().at + 30 * SECOND
+    assert owner.until == room.store.moment().at + int(LEASE_SECONDS * SECOND)
     room.vault.close()
 
 
@@ -255,14 +256,14 @@ def test_a_claim_with_the_next_lease_is_not_told_that_the_last_one_is_lost(room:
     class Restless(Listener):
         def lost(self) -> None:
             thread = threading.Thread(
-                target=lambda: later.append(begin(room.tasks._desk, lease, of(room, "b")))
+                target=lambda: later.append(begin(room.tasks._context, lease, of(room, "b")))
             )
             thread.start()
             thread.join(0.2)  # it has to wait until everybody was told
             threads.append(thread)
 
     threads: list[threading.Thread] = []
-    first, restless = begin(room.tasks._desk, lease, of(room, "a")), Restless()
+    first, restless = begin(room.tasks._context, lease, of(room, "a")), Restless()
     lease.listen(restless, lease.take())
     bury(room)
     assert not lease.beat()
@@ -284,7 +285,7 @@ def test_an_attempt_whose_lease_a_claim_found_buried_is_told_so(room: Room) -> N
 def test_a_lease_that_was_lost_before_anybody_could_listen_is_told_at_once(room: Room) -> None:
     room.tasks.add("a")
     lease = lease_of(room)
-    attempt = begin(room.tasks._desk, lease, of(room, "a"))
+    attempt = begin(room.tasks._context, lease, of(room, "a"))
     lease.listen(attempt, b"another lease")
     assert attempt.is_lost
     lease.close()

@@ -25,8 +25,8 @@ def test_an_offer_that_stands_is_not_written_again_and_one_that_was_lost_is() ->
         before = len(room.tasks.happened(limit=1000))
         offer(one, "this")
         assert len(room.tasks.happened(limit=1000)) == before
-        desk = room.tasks._desk  # somebody who began at the same time has not seen it
-        desk.commit(desk.entry("offers", None, {"by": {}}), Work())
+        context = room.tasks._context  # somebody who began at the same time has not seen it
+        context.commit(context.entry("offers", None, {"by": {}}), Work())
         assert offered(room.tasks) == []
         offer(one, "this")
         assert offered(room.tasks) == ["this"]

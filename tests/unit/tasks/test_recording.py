@@ -10,7 +10,7 @@ import pytest
 import hardsave
 from hardsave import aio
 from hardsave.errors import LeaseLost, StepUnknown, Unavailable
-from hardsave.tasks.calls import Paused
+from hardsave.tasks.step_calls import Paused
 from tests.unit.tasks.room import AT_ONCE, Counter, Room
 
 
@@ -93,7 +93,7 @@ def test_coroutines_are_not_called_again_either(
     async def body() -> None:
         async with aio.open(f"sqlite:///{tmp_path}/store.db") as vault:
             await vault.tasks.add("t1")
-            unwritable(monkeypatch, vault.tasks._sync._desk.store, "step_done")
+            unwritable(monkeypatch, vault.tasks._sync._context.store, "step_done")
             with pytest.raises(Unavailable):
                 async with vault.tasks.attempt("t1") as attempt:
                     await attempt.step("pay", pay, 10, retry=AT_ONCE)
@@ -111,7 +111,7 @@ def test_a_wait_for_the_next_try_ends_with_the_attempt(room: Room) -> None:
         attempt.hand_back()  # while it waits
         return 0.0
 
-    attempt._calls.desk = attempt._calls.desk._replace(random=random)
+    attempt._calls.context = attempt._calls.context._replace(random=random)
 
     def fails() -> None:
         called("once")

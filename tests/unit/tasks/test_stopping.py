@@ -13,9 +13,10 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, Unavailable
-from hardsave.tasks import executor, shift
+from hardsave.tasks import executor
+from hardsave.tasks import worker_loop as loop
 from hardsave.tasks.executor import Handler, Runner
-from hardsave.tasks.shift import Shift, Terms
+from hardsave.tasks.worker_loop import Terms, WorkerLoop
 from tests.unit.stores.processes import PATIENCE_SECONDS, Child
 from tests.unit.tasks.room import Counter, Room
 
@@ -52,13 +53,13 @@ def test_a_signal_that_comes_while_the_runner_waits_does_not_hang_it(
 ) -> None:
     made: list[Interrupted] = []
 
-    class Signalled(Shift):
+    class Signalled(WorkerLoop):
         def __init__(self, *args: Any) -> None:
             super().__init__(*args)
             made.append(Interrupted())
             self.stop = made[0]
 
-    monkeypatch.setattr(executor, "Shift", Signalled)
+    monkeypatch.setattr(executor, "WorkerLoop", Signalled)
     with room.tasks.runner("s") as runner:
         runner.run(lambda attempt: None)
     assert made[0].was_interrupted
@@ -70,7 +71,7 @@ def test_an_error_while_the_crew_is_looked_after_leaves_nobody_at_work(
     def broken(*args: Any) -> None:
         raise RuntimeError("not ours")
 
-    monkeypatch.setattr(executor, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(executor, "until_sweep", lambda runner: 0.0)
     monkeypatch.setattr(executor, "sweep", broken)
     ran = Counter()
     with room.tasks.runner("s") as runner:
@@ -84,7 +85,7 @@ def test_an_error_while_the_crew_is_looked_after_leaves_nobody_at_work(
 def test_what_was_done_when_the_stop_came_is_recorded_though_the_store_fails_for_a_while(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shift, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(loop, "AGAIN_SECONDS", 0.01)
     room.tasks.add("t1")
     failing, commit = ["completed", "completed"], room.store.commit
 
@@ -142,7 +143,7 @@ def test_nothing_more_is_claimed_after_a_stop(room: Room) -> None:
     for number in range(4):
         room.tasks.add(f"t{number}")
     with room.tasks.runner("s") as runner:
-        crew = executor.begin_shift(runner, Terms(1, "retry", hardsave.Retry()))
+        crew = executor.begin_loop(runner, Terms(1, "retry", hardsave.Retry()))
         assert crew.next() is not None  # it has looked further ahead than it takes
         crew.stop.set()
         assert crew.next() is None
@@ -152,7 +153,7 @@ def test_nothing_more_is_claimed_after_a_stop(room: Room) -> None:
 def test_what_fails_every_second_is_logged_once_until_it_is_something_else(
     room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(shift, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "AGAIN_SECONDS", 0.0)
     why = ["the disk is full"]
 
     def broken(*args: Any) -> Any:
@@ -163,7 +164,7 @@ def test_what_fails_every_second_is_logged_once_until_it_is_something_else(
     for question in ("due", "retries"):
         monkeypatch.setattr(room.store, question, broken)
     with room.tasks.runner("s") as runner:
-        crew = executor.begin_shift(runner, Terms(1, "retry", hardsave.Retry()))
+        crew = executor.begin_loop(runner, Terms(1, "retry", hardsave.Retry()))
 
         def look(times: int) -> list[str]:
             caplog.clear()
@@ -213,10 +214,10 @@ def test_a_task_that_ends_while_it_is_handed_back_is_no_fault_of_the_runner(
 
     monkeypatch.setattr(hardsave.Attempt, "complete", overtaken)
     with room.tasks.runner("s") as runner:
-        crew = executor.begin_shift(runner, Terms(1, "retry", hardsave.Retry()))
+        crew = executor.begin_loop(runner, Terms(1, "retry", hardsave.Retry()))
         attempt = crew.next()
         assert attempt is not None
-        crew.end(attempt, shift.Outcome("done"))
+        crew.end(attempt, loop.Outcome("done"))
     assert room.tasks.get("t").state == "pending"
 
 
@@ -281,7 +282,7 @@ def test_a_child_that_a_handler_has_forked_ends_with_a_word_and_changes_nothing(
         with vault.tasks.runner("s") as runner:
 
             def handler(attempt: hardsave.Attempt) -> str:
-                held = [attempt._mutex, runner._shifts[0]._mutex]
+                held = [attempt._mutex, runner._loops[0]._mutex]
                 for mutex in held:
                     mutex.acquire()
                 with warnings.catch_warnings():
@@ -310,7 +311,7 @@ def test_a_child_that_leaves_the_block_of_a_runner_ends_nothing_of_its_parents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever was held or under way in the parent when it forked; it waits for none of it."""
-    monkeypatch.setattr(shift, "LONGEST_CLAIM", 10 * PATIENCE_SECONDS)
+    monkeypatch.setattr(loop, "LONGEST_CLAIM", 10 * PATIENCE_SECONDS)
     begun, go_on = threading.Event(), threading.Event()
 
     def handler(attempt: hardsave.Attempt) -> str:
@@ -323,7 +324,7 @@ def test_a_child_that_leaves_the_block_of_a_runner_ends_nothing_of_its_parents(
         with vault.tasks.runner("s") as runner:
             crew = running(runner, handler)
             assert begun.wait(60)
-            ours: Any = runner._shifts[0]
+            ours: Any = runner._loops[0]
             lease: Any = runner._lease
             with ours._mutex, ours.stop._cond, lease._stop._cond:
                 ours._claiming += 1

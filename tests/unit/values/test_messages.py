@@ -76,3 +76,9 @@ def test_messages_are_found_under_the_names_that_agents_use() -> None:
     assert messages.of({"messages": "none"}) is None
     assert messages.of([1, 2]) is None
     assert messages.of(None) is None
+
+
+def test_a_line_of_a_transcript_is_its_message() -> None:
+    line = {"type": "user", "uuid": "1", "message": {"role": "user", "content": "repair it"}}
+    assert messages.read(line).text == "repair it"
+    assert messages.first_prompt([{"type": "mode", "message": None}, line]) == "repair it"

@@ -13,7 +13,7 @@ from typing import Any
 
 from hardsave.errors import HardsaveError
 from hardsave.stores.sqlite import SqliteStore
-from hardsave.vault.save_request import ANY_HEAD
+from hardsave.vault.save.request import ANY_HEAD
 from hardsave.vault.vault import Vault
 
 

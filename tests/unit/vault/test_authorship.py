@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from hardsave.errors import Conflict
-from hardsave.vault import authorship
-from hardsave.vault.authorship import Authors, CallSpan, Changed, Evidence, Saying
 from hardsave.vault.line import Timeline
+from hardsave.vault.restore import authorship
+from hardsave.vault.restore.authorship import Authors, CallSpan, Changed, Evidence, Saying
 from tests.unit.vault.desk import Desk, refusal
 
 

@@ -9,8 +9,8 @@ import hardsave
 from hardsave.objects.records import CheckpointRecord
 from hardsave.objects.shadow import Shadow
 from hardsave.tasks.attempt import working
-from hardsave.vault.save_request import SaveRequest
-from hardsave.vault.saving import Saving
+from hardsave.vault.save.request import SaveRequest
+from hardsave.vault.save.saving import Saving
 
 ID = "chk_" + "0123456789ab" * 2
 Save = Callable[[hardsave.Timeline, str], hardsave.Checkpoint]

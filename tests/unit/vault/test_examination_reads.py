@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from hardsave.stores.memory.store import MemoryStore
-from hardsave.vault import examination
 from hardsave.vault.scratch import Scratch
+from hardsave.vault.transfer import examination
 from hardsave.vault.vault import Vault
 
 

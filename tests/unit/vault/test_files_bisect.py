@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardsave.errors import Misuse, NotFound
-from hardsave.vault import bisect
+from hardsave.vault.history import bisect
 from tests.unit.vault.desk import Desk, refusal
 
 # Reads what the checkpoint wrote: 0 is good, 125 cannot be told.

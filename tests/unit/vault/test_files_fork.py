@@ -10,8 +10,8 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
-from hardsave.vault import copying
 from hardsave.vault.request_key import Request
+from hardsave.vault.restore import copy_into as copying
 from hardsave.workspace.restore import steps
 from tests.unit.vault.desk import Desk, put, refusal
 from tests.unit.vault.stage import Watched

@@ -6,7 +6,7 @@ from unittest import mock
 import pytest
 
 from hardsave.errors import Conflict, HardsaveError
-from hardsave.vault import guard
+from hardsave.vault.restore import guard
 from tests.unit.vault.desk import Desk
 
 

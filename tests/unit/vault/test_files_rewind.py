@@ -11,7 +11,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound
-from hardsave.vault.rewind_request import What
+from hardsave.vault.restore.rewind_request import What
 from hardsave.vault.vault import Vault
 from hardsave.workspace.restore import execution, plan, steps
 from hardsave.workspace.snapshot import content

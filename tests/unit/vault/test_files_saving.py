@@ -15,8 +15,8 @@ import pytest
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.timeline.diff import FileDiff
-from hardsave.vault import capturing
 from hardsave.vault.ahead import Ahead
+from hardsave.vault.save import capturing
 from hardsave.vault.vault import Vault
 from hardsave.workspace.scan import walk
 from hardsave.workspace.snapshot import builder as snapshots

@@ -7,9 +7,10 @@ import pytest
 
 from hardsave.errors import Conflict, Unavailable
 from hardsave.stores.local.file_lock import FileLock
-from hardsave.vault import place, sessions
 from hardsave.vault.line import Timeline
-from hardsave.vault.sessions import Brought, Saved
+from hardsave.vault.restore import sessions
+from hardsave.vault.restore.sessions import Brought, Saved
+from hardsave.vault.workspaces import place
 from tests.unit.vault.desk import Desk, put, refusal
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hardsave.errors import Misuse
-from hardsave.vault.restore_plan import FileChanges
+from hardsave.vault.restore.plan import FileChanges
 from hardsave.workspace.filesystem.safe_open import RootDirectory
 from tests.unit.vault.desk import Desk, put, refusal, wipe
 from tests.unit.workspace.room import picture

@@ -15,7 +15,7 @@ from hardsave import aio
 from hardsave.errors import Corrupt, Misuse
 from hardsave.objects.records import CheckpointRecord, LogRecord
 from hardsave.stores.memory.store import MemoryStore
-from hardsave.vault import follow
+from hardsave.vault.history import follow
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import Child
@@ -80,6 +80,24 @@ def test_a_number_is_the_cursor_to_go_on_from(vault: Vault, line: Timeline) -> N
     first = taken(vault.follow(after=0), 4)
     rest = taken(vault.follow(after=first[-1].number), 6)
     assert numbers(first + rest) == list(range(1, 11))
+
+
+def test_a_store_whose_numbers_went_back_is_told_once(
+    vault: Vault, line: Timeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for turn in range(3):
+        line.save({"turn": turn})
+    following, ahead = vault.follow(0), vault.follow(9)
+    assert len(following.read()) == 3
+    assert [(each.kind, each.number) for each in ahead.read()] == [("reload", 3)]
+    assert ahead.read() == []
+    store = vault._context.store
+    monkeypatch.setattr(store, "generation", lambda: b"another")
+    line.save({"turn": 4})
+    assert [(each.kind, each.number) for each in following.read()] == [("reload", 4)]
+    assert following.read() == []
+    line.save({"turn": 5})
+    assert [each.kind for each in following.read()] == ["checkpoint_saved"]
 
 
 def test_nothing_is_told_of_other_users() -> None:

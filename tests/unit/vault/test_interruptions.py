@@ -20,8 +20,8 @@ from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.registry import file_path
 from hardsave.stores.sqlite.open import file_identity
 from hardsave.vault import line_saves as line_module
-from hardsave.vault import saving
 from hardsave.vault.line import Timeline
+from hardsave.vault.save import saving
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import Child
 from tests.unit.stores.test_lock import interrupted_after

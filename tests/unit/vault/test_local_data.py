@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.vault import local_data
+from hardsave.vault.workspaces import local_data
 from tests.contract.shared_stores import SharedStore
 
 SECRET = "correct-horse-battery"  # noqa: S105 # it opens nothing
@@ -30,6 +30,9 @@ class Host:
         self.vault = hardsave.Vault(HostStore(folder / "store.db", self.folder))
         self.work = folder / f"work-of-{name}"
         self.work.mkdir()
+
+    def meets_another_server(self) -> None:
+        self.vault._context.store.generation = lambda: b"another"  # type: ignore[method-assign]
 
     def saves(self, text: str) -> None:
         self.vault.timeline(self.work.name).save({"said": text}, workspace=self.work)
@@ -94,3 +97,15 @@ def test_a_purge_of_one_user_leaves_what_is_kept_of_another(
         ada.store.purge(text=SECRET)
     assert len(list(two.vault.search("words"))) == 1
     assert before <= {path.name for path in two.folder.iterdir()}
+
+
+def test_what_was_made_in_an_earlier_generation_goes(hosts: tuple[Host, Host]) -> None:
+    host, _ = hosts
+    host.saves(SECRET)
+    assert host.vault.search("correct-horse")
+    before = host.vault._context.search_index
+    host.meets_another_server()
+    host.vault.workspace(host.work).status()
+    assert not host.has(SECRET)
+    assert host.vault.search("correct-horse")
+    assert host.vault._context.search_index is before

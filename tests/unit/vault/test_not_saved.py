@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hardsave
-from hardsave.vault.capturing import MAX_IGNORED_NOTED
+from hardsave.vault.save.capturing import MAX_IGNORED_NOTED
 from tests.unit.vault.desk import Desk
 from tests.unit.vault.test_files_watched import age
 from tests.unit.workspace.git_room import built

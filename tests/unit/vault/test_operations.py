@@ -21,8 +21,9 @@ from hardsave.stores.base import Batch, Changes, Store
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing.batches import an_entry
-from hardsave.vault import operations, undo
+from hardsave.vault import operations
 from hardsave.vault.line import Timeline
+from hardsave.vault.restore import undo
 from hardsave.vault.vault import Vault
 from tests.unit.vault.stage import Clock
 

@@ -8,7 +8,7 @@ import pytest
 from hardsave.errors import Conflict, Corrupt, Unavailable
 from hardsave.objects.records import TimelineRecord
 from hardsave.stores.base import position
-from hardsave.vault.own_moves import OwnMoves
+from hardsave.vault.restore.own_moves import OwnMoves
 from hardsave.vault.vault import Vault
 from hardsave.workspace.restore import journal
 from tests.unit.vault.desk import Desk, refusal

@@ -5,8 +5,8 @@ import pytest
 from hardsave.defaults import MAX_NAME
 from hardsave.objects.records import TimelineRecord
 from hardsave.timeline.names import check_timeline
-from hardsave.vault import placing
-from hardsave.vault.placing import Arriving, Here, Relation
+from hardsave.vault.transfer import placing
+from hardsave.vault.transfer.placing import Arriving, Here, Relation
 
 OURS, THEIRS, POINT = b"o" * 12, b"t" * 12, b"p" * 12
 HERE = TimelineRecord("main", OURS, 5, 100, None)

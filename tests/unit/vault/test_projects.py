@@ -15,8 +15,8 @@ import pytest
 import hardsave
 from hardsave import config
 from hardsave.errors import NotFound
-from hardsave.vault import projects
-from hardsave.vault.projects import Project, likeness
+from hardsave.vault.workspaces import projects
+from hardsave.vault.workspaces.projects import Project, likeness
 from tests.unit.workspace.repository import Repository
 
 BASE = Project("/a", 1, 2, 3, "f00d")

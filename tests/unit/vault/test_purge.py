@@ -18,8 +18,8 @@ from hardsave.stores.base import Batch
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite.backup import durable_files
 from hardsave.stores.sqlite.store import SqliteStore
-from hardsave.vault import purge
-from hardsave.vault.purge_rewriting import REPLACEMENT
+from hardsave.vault.purge import purge
+from hardsave.vault.purge.rewriting import REPLACEMENT
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import fresh
 from tests.unit.vault.secrets_scanner import found

@@ -10,7 +10,7 @@ import pytest
 
 import hardsave
 from hardsave.stores.local.daemon_lock import DaemonLock
-from hardsave.vault import projects
+from hardsave.vault.workspaces import projects
 from tests.unit.vault.secrets_scanner import found
 
 TEXT = 'sésame "opens"'
@@ -191,7 +191,7 @@ def test_a_log_that_cannot_be_written_is_no_purge(
 
     beside(folder, "run.log").write_text(TEXT)
     with opened(folder) as vault:
-        monkeypatch.setattr("hardsave.vault.remains.os.pwrite", fails)
+        monkeypatch.setattr("hardsave.vault.purge.remains.os.pwrite", fails)
         with pytest.raises(hardsave.Unavailable, match="still has it, and cannot be written"):
             vault.store.purge(text=TEXT)
 

@@ -17,9 +17,9 @@ from hardsave.errors import Conflict, Misuse, NotFound
 from hardsave.stores.base import Batch
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.timeline.policy import Policy
-from hardsave.vault import retain
 from hardsave.vault.line import Timeline
-from hardsave.vault.retention_history import RetentionHistory
+from hardsave.vault.retention import retain
+from hardsave.vault.retention.history import RetentionHistory
 from hardsave.vault.vault import Vault
 from tests.unit.vault.stage import SECOND, Clock, Watched
 
@@ -422,7 +422,7 @@ KILLED = """
 import os, signal, sys
 import hardsave
 from hardsave.stores.sqlite.store import SqliteStore
-from hardsave.vault import retain
+from hardsave.vault.retention import retain
 
 retain.CHUNK = 7
 commits = 0

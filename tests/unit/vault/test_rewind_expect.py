@@ -8,7 +8,7 @@ import pytest
 
 import hardsave
 from hardsave import Conflict, Misuse, Rewind, Timeline, Vault
-from hardsave.vault import rewind as rewinding
+from hardsave.vault.restore import rewind as rewinding
 
 
 @pytest.fixture(params=["memory", "sqlite"])

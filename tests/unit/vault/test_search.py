@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from hardsave.errors import Misuse
 from hardsave.stores.base import Changes
 from hardsave.stores.memory.store import MemoryStore
-from hardsave.vault import search, search_walk
 from hardsave.vault.checkpoint import Checkpoint
 from hardsave.vault.line import Timeline
-from hardsave.vault.search import Hit
+from hardsave.vault.search import search
+from hardsave.vault.search import walk as search_walk
+from hardsave.vault.search.search import Hit
 from hardsave.vault.vault import Vault
 from tests.unit.vault.operations import drop, hide, operate, show
 from tests.unit.vault.stage import Clock, Watched, messages

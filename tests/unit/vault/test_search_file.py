@@ -10,7 +10,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Unavailable
-from hardsave.vault.search_index import name_for
+from hardsave.vault.search.index import name_for
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import Child
 
@@ -219,7 +219,8 @@ def test_processes_search_and_save_at_once(path: Path) -> None:
 
 def test_a_process_killed_while_it_indexes_leaves_an_index_that_works(path: Path) -> None:
     def work(child: Child) -> None:
-        from hardsave.vault import search_intake, search_walk
+        from hardsave.vault.search import intake as search_intake
+        from hardsave.vault.search import walk as search_walk
 
         with opened(path) as vault:
             walked = search_intake.Intake.take_in

@@ -8,10 +8,11 @@ import pytest
 
 import hardsave
 from hardsave import aio
-from hardsave.vault import search, search_walk
 from hardsave.vault.line import Timeline
-from hardsave.vault.search_rows import Rows
-from hardsave.vault.search_tail import MOST_KEYS, Tail
+from hardsave.vault.search import search
+from hardsave.vault.search import walk as search_walk
+from hardsave.vault.search.rows import Rows
+from hardsave.vault.search.tail import MOST_KEYS, Tail
 from hardsave.vault.vault import Vault
 from tests.unit.vault.stage import Watched
 

@@ -12,7 +12,7 @@ from hardsave.errors import Misuse
 from hardsave.stores.base import Changes
 from hardsave.testing.batches import operate
 from hardsave.vault.checkpoint import record_of
-from hardsave.vault.parts import Parts
+from hardsave.vault.save.parts import Parts
 from tests.unit.vault.secrets_scanner import found
 
 SECRET = "sesame-opens-7919"  # noqa: S105 # a text to be purged

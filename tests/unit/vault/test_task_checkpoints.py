@@ -12,8 +12,8 @@ import pytest
 import hardsave
 from hardsave.errors import LeaseLost
 from hardsave.stores.memory.store import MemoryStore
+from hardsave.tasks.async_attempt import Attempt
 from hardsave.tasks.attempt import working
-from hardsave.tasks.awaited_attempt import Attempt
 from hardsave.timeline.policy import Policy
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault

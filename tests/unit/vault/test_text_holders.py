@@ -9,7 +9,8 @@ import pytest
 from hardsave.objects.hashing import Hash
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite.store import SqliteStore
-from hardsave.vault import addresses, became
+from hardsave.vault import addresses
+from hardsave.vault.purge import outcomes as became
 from hardsave.vault.vault import Vault
 from tests.unit.vault.secrets_scanner import found
 

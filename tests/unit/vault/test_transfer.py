@@ -20,9 +20,10 @@ from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite import SqliteStore
 from hardsave.testing.batches import an_entry
 from hardsave.timeline.policy import Policy
-from hardsave.vault import archive, exporting, importing, operations
-from hardsave.vault.selection import Piece
-from hardsave.vault.transfer import Imported
+from hardsave.vault import operations
+from hardsave.vault.transfer import archive, exporting, importing
+from hardsave.vault.transfer.selection import Piece
+from hardsave.vault.transfer.transfer import Imported
 from hardsave.vault.vault import Vault
 from tests.unit.vault.stage import Clock, messages
 

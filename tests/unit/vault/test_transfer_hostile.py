@@ -15,7 +15,7 @@ from hardsave.objects.hashing import digest
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.results import Stats
 from hardsave.stores.sqlite import SqliteStore
-from hardsave.vault.transfer import Imported
+from hardsave.vault.transfer.transfer import Imported
 from hardsave.vault.vault import Vault
 from tests.unit.vault.forge import (
     ENCODE,
@@ -451,7 +451,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
     vault: Vault, file: Path, export: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is read twice: to be checked, and to be stored."""
-    from hardsave.vault.arrival import Plan
+    from hardsave.vault.transfer.arrival import Plan
 
     file.write_bytes(export)
     decided = Plan.decided

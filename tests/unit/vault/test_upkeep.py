@@ -16,8 +16,8 @@ from hardsave.config import file, trust
 from hardsave.stores.registry import open_store
 from hardsave.stores.results import Collected
 from hardsave.timeline.policy import DAY, DEFAULT, Policy
-from hardsave.vault import upkeep
-from hardsave.vault.retain import Retained
+from hardsave.vault.retention import upkeep
+from hardsave.vault.retention.retain import Retained
 from hardsave.vault.vault import Vault
 from tests.unit.repositories import begin_repository
 from tests.unit.stores.processes import eventually

@@ -14,10 +14,10 @@ from hardsave.errors import Corrupt, NotFound
 from hardsave.stores import packs as packs_module
 from hardsave.stores.registry import open_store
 from hardsave.stores.sqlite import SqliteStore, connection
-from hardsave.vault import verify_objects
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
-from hardsave.vault.verify import Verification
+from hardsave.vault.verify import objects as verify_objects
+from hardsave.vault.verify.verify import Verification
 from tests.unit.stores import ruins
 from tests.unit.stores.processes import eventually
 from tests.unit.vault.stage import Watched, messages

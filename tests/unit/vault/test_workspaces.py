@@ -9,9 +9,9 @@ import pytest
 from hardsave.errors import Conflict, Misuse, NotFound, WorkspaceTaken
 from hardsave.objects.records import WorkspaceRecord
 from hardsave.stores.memory import MemoryStore
-from hardsave.vault import upkeep
-from hardsave.vault.capturing import Taking
 from hardsave.vault.checkpoint import record_of
+from hardsave.vault.retention import upkeep
+from hardsave.vault.save.capturing import Taking
 from hardsave.vault.vault import Vault
 
 FIRST = ("", b"", b"")

@@ -17,7 +17,7 @@ from hardsave.vault import json_data
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hardsave.vault.bisect import Bisected, BisectTry
+    from hardsave.vault.history.bisect import Bisected, BisectTry
 
 MESSAGES = 4
 

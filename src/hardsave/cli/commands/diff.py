@@ -16,8 +16,9 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.progress import Total, meter
 from hardsave.timeline.diff import Diff, FileDiff
 from hardsave.tuples import NamedTuple
-from hardsave.vault import file_sides, json_data
-from hardsave.vault.file_sides import Side
+from hardsave.vault import json_data
+from hardsave.vault.history import file_sides
+from hardsave.vault.history.file_sides import Side
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardsave import config, wording
-from hardsave.cli import missed_saves
+from hardsave.cli import missed_saves, waiting
 from hardsave.cli.command import command
 from hardsave.cli.doctor import probe
 from hardsave.cli.errors import Exit
@@ -17,6 +17,7 @@ from hardsave.cli.hints import quoted
 from hardsave.cli.session import Session
 from hardsave.daemon import spool
 from hardsave.errors import Corrupt, HardsaveError
+from hardsave.stores import registry as stores
 from hardsave.vault import findings
 from hardsave.vault.checkpoint import record_of
 from hardsave.vault.findings import Finding
@@ -85,12 +86,15 @@ def _probe(what: str, session: Session) -> Finding:
 
 
 def _store(what: str, session: Session) -> Finding:
-    from hardsave.stores import registry
-
     session.vault.store.stats()
     path = session.store_path
-    if path is None and registry.is_on_server(session.url):
-        return Finding(what, "ok", registry.shown(session.url))
+    if path is None and stores.is_on_server(session.url):
+        return findings.server(
+            what,
+            stores.shown(session.url),
+            session.vault.store.durability(),
+            session.vault.store.failover(),
+        )
     if path is None:
         return Finding(
             what,
@@ -116,6 +120,19 @@ def _store(what: str, session: Session) -> Finding:
     return Finding(what, "ok", str(path))
 
 
+def _waiting(what: str, session: Session) -> Finding:
+    """Saves that the server of the store has not got yet."""
+    found = waiting.outbox(session.url)
+    if found is None or found.is_empty:
+        return Finding(what, "ok", "nothing waits on this host")
+    return Finding(
+        what,
+        "warning",
+        waiting.sentence(found, session.now),
+        f"see why the server of the store does not answer: {found.why_away() or 'it does by now'}",
+    )
+
+
 def _newest(what: str, session: Session) -> Finding:
     newest = [found for line in session.vault.timelines() for found in line.checkpoints(limit=1)]
     if not newest:
@@ -132,6 +149,8 @@ def _newest(what: str, session: Session) -> Finding:
 
 def _backup(what: str, session: Session) -> Finding:
     path = session.store_path
+    if path is None and stores.is_on_server(session.url):
+        return Finding(what, "ok", "none of ours: a store on a server is backed up there")
     if path is None or not path.exists():
         return Finding(what, "ok", "nothing to copy yet")
     from hardsave.stores import store_files
@@ -164,7 +183,7 @@ def _disk(what: str, session: Session) -> Finding:
 
 
 def _moved(what: str, session: Session) -> Finding:
-    from hardsave.vault import moving
+    from hardsave.vault.workspaces import moving
 
     return findings.moved(what, moving.gone_projects(os.environ))
 
@@ -251,13 +270,14 @@ def _missed(what: str, session: Session) -> Finding:
 
 def _daemon(what: str, session: Session) -> Finding:
     """The process that answers the hooks of this workspace, if there is one."""
-    path = session.store_path
-    if path is None:
-        return Finding(what, "ok", "none: each hook saves by itself")
     from hardsave.daemon import election
+    from hardsave.stores import registry
     from hardsave.stores.local import daemon_lock
 
-    found = daemon_lock.holder(election.lock_path(str(path), str(session.directory)))
+    if session.store_path is None and not registry.is_on_server(session.url):
+        return Finding(what, "ok", "none: each hook saves by itself")
+    path = session.store_path or election.host_path(os.environ, session.url)
+    found = daemon_lock.holder(election.lock_path(str(path), str(session.workspace_root)))
     if found is None and election.are_too_many_zombies():
         count = election.MOST_ZOMBIES
         message = f"none: the last {count} are zombies; hooks save by themselves"
@@ -297,6 +317,7 @@ def _checks() -> dict[str, Check]:
     return {
         "save and restore": _probe,
         "store": _store,
+        "waiting saves": _waiting,
         "newest checkpoint": _newest,
         "backup": _backup,
         "disk": _disk,

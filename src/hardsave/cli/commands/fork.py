@@ -13,7 +13,8 @@ from hardsave.cli.arguments import REF
 from hardsave.cli.command import ON_A_TIMELINE, command
 from hardsave.cli.hints import quoted
 from hardsave.cli.session import Session
-from hardsave.vault import json_data, projects
+from hardsave.vault import json_data
+from hardsave.vault.workspaces import projects
 
 if TYPE_CHECKING:
     from rich.text import Text

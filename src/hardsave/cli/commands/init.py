@@ -40,7 +40,7 @@ _PROJECT_FILES = ", ".join(filter(None, (each.project_settings_file for each in 
 @click.option("--project", is_flag=True, help=f"Only for this project: {_PROJECT_FILES}")
 @YES
 def init(session: Session, undo: bool, skill: bool, project: bool, yes: bool) -> Exit | None:
-    """Let Claude Code and Codex save by themselves, through their hooks.
+    """Let Claude Code, Codex and Qwen Code save by themselves, by hooks.
 
     Shows what would change in their settings, asks, and writes it; hooks of others are left alone.
     A command inside of them rewinds: /hardsave-rewind in Claude Code, $hardsave-rewind in Codex.

@@ -1,4 +1,4 @@
-"""`hardsave jobs …` and `hardsave worker`: the jobs of agents, from a terminal."""
+"""`hardsave jobs …`: the jobs of agents, from a terminal."""
 
 import os
 from collections.abc import Iterator
@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hardsave import wording
-from hardsave.cli.agent_loader import AGENTS, load_agents
 from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import ALSO_REMOTE, command
 from hardsave.cli.render import job_lines
-from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
-from hardsave.errors import HardsaveError, Misuse
+from hardsave.errors import HardsaveError
 from hardsave.values import messages
 from hardsave.values.spelling import to_json
-from hardsave.vault import projects
 from hardsave.vault.jobs import spec as specs
+from hardsave.vault.workspaces import projects
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -295,60 +293,6 @@ def delete(session: Session, job: str) -> None:
         session.hint_here("put it back with", "tasks", "retry", gone.id)
 
 
-@command(
-    "worker",
-    examples="""
-        hardsave worker --agents agents.py:AGENTS
-        hardsave worker --agents agents.py:AGENTS --until-idle --concurrency 4
-    """,
-)
-@AGENTS
-@click.option("--session", "name", default="worker", show_default=True, help="What it is called.")
-@click.option("--concurrency", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
-@click.option("--allow-private-callbacks", is_flag=True, help="Callbacks may go to this network.")
-@click.option("--take-over", is_flag=True, help="Take sessions on other machines for dead.")
-def worker(
-    session: Session,
-    agents: str | None,
-    name: str,
-    concurrency: int,
-    until_idle: bool,
-    allow_private_callbacks: bool,
-    take_over: bool,
-) -> None:
-    """Run the jobs that are queued, with agents of your own.
-
-    Agents are those of Pydantic AI, or functions that make one for a job. It ends with Ctrl-C.
-    """
-    try:
-        from hardsave.runtime.jobs.worker import Worker
-    except ImportError as error:
-        raise Misuse(
-            f"a worker needs Pydantic AI ({error}); install it with: pip install 'hardsave[agents]'"
-        ) from error
-    made = Worker(
-        session.vault, load_agents(agents), allow_private_callbacks=allow_private_callbacks
-    )
-    ended: list[Job] = []
-
-    def told(job: "Job") -> None:
-        ended.append(job)
-        end = job.error or job.question or job.output
-        session.out.say(
-            f"{wording.shown(job.id)}: {job.state}, {wording.line(str(end or ''), 200)}"
-        )
-
-    with stdout_is_stderr():  # agents may print
-        made.run(
-            name, concurrency=concurrency, until_idle=until_idle, take_over=take_over, told=told
-        )
-    session.out.result(
-        lambda: [job_lines.as_data(job) for job in ended],
-        lambda: [f"{wording.count(len(ended), 'attempt')} ended"],
-    )
-
-
 COMMANDS = {
     "list": list_,
     "submit": submit,
@@ -357,5 +301,4 @@ COMMANDS = {
     "approve": approve,
     "deny": deny,
     "delete": delete,
-    "worker": worker,
 }

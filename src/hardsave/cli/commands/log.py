@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from hardsave.client import RemoteCheckpoint, RemoteEvent
-    from hardsave.vault.follow import Event
+    from hardsave.vault.history.follow import Event
 
     Happened = Event[Checkpoint] | RemoteEvent[RemoteCheckpoint]
 

@@ -11,12 +11,12 @@ import hardsave
 from hardsave import wording
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
-from hardsave.vault import moving
 from hardsave.vault.opening import open_project
+from hardsave.vault.workspaces import moving
 
 if TYPE_CHECKING:
     from hardsave.agents.moving import MovedConversations
-    from hardsave.vault.moving import ProjectMove
+    from hardsave.vault.workspaces.moving import ProjectMove
 
 
 @command(

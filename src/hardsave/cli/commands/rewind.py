@@ -24,7 +24,7 @@ from hardsave.vault import json_data
 if TYPE_CHECKING:
     from hardsave.agents.conversation import Resumption
     from hardsave.cli.picker.state import Action
-    from hardsave.vault.restore_plan import FileChanges
+    from hardsave.vault.restore.plan import FileChanges
 
 _NAMED = 20  # paths that a message names
 _LISTED = 8  # prompts, where no list can be opened

@@ -11,11 +11,12 @@ from pathlib import Path
 import click
 
 from hardsave import config, wording
-from hardsave.cli import arguments
+from hardsave.cli import arguments, waiting
 from hardsave.cli.command import command
 from hardsave.cli.session import Session
 from hardsave.errors import HardsaveError, Misuse, NotFound
-from hardsave.stores.registry import shown
+from hardsave.stores.registry import is_on_server, shown
+from hardsave.vault.workspaces import projects
 
 
 @command(
@@ -32,22 +33,23 @@ from hardsave.stores.registry import shown
 def run(session: Session, cmd: tuple[str, ...]) -> None:
     """Run any agent, with its workspace watched and saved.
 
-    The files are saved after every burst of changes, by any process; of Claude Code and
-    Codex the conversation is saved, too. The agent runs as without us: its terminal, its signals
+    The files are saved after every burst of changes, by any process; of Claude Code, Codex and Qwen
+    Code the conversation is saved, too. The agent runs as without us: its terminal, its signals
     and its exit code are its own. Each run has a timeline of its own, called after the command,
     unless one is named; so does a run inside of another.
     """
     _check_program(cmd[0])
     _ignore_outer_store(session)
-    path = session.store_path
-    if path is None:
-        raise Misuse(f"'run' needs a store on this machine, not {shown(session.url)!r}")
+    if session.store_path is None and not is_on_server(session.url):
+        raise Misuse(f"'run' needs a store that stays, not {shown(session.url)!r}")
     from hardsave.agents import registry
     from hardsave.daemon import election, launch, protocol, restart, running_agents, server
 
     session.may_save_here()
-    timeline = timeline_named(session) or timeline_name(cmd[0], session.now, random_suffix())
-    url, directory = session.url, session.directory
+    url = session.url
+    path = session.store_path or Path(election.host_path(os.environ, url))
+    timeline, directory = _where(session)
+    timeline = timeline or timeline_name(cmd[0], session.now, random_suffix())
     session.close()
     config.make_folder(path.parent)
     prefix = Path(f"{path.absolute()}{protocol.SOCKET_INFIX}")
@@ -85,6 +87,15 @@ def run(session: Session, cmd: tuple[str, ...]) -> None:
 run.allow_interspersed_args = False
 
 
+def _where(session: Session) -> tuple[str | None, Path]:
+    """The timeline that was named, and the directory. No agent waits until a server is back."""
+    outbox = waiting.outbox(session.url)
+    if outbox is None or not (why := outbox.why_away(is_patient=True)):
+        return timeline_named(session), session.directory
+    session.out.say(f"{why}; until it answers, what is saved waits on this host")
+    return session.settings.timeline or _of_run(session), projects.root(os.environ, Path.cwd())
+
+
 def _check_program(name: str) -> None:
     """Refuse a program that cannot be run, before anything is saved for it."""
     if shutil.which(name) is not None:
@@ -113,13 +124,19 @@ def _ignore_outer_store(session: Session) -> None:
 
 def timeline_named(session: Session) -> str | None:
     """The timeline that was named; not the one that was told to the agent of a run around us."""
-    from hardsave.daemon import running_agents
-
-    typed, given = session.settings.timeline, session.settings.timeline_of_run
-    around = running_agents.run_around(os.environ)
+    typed = session.settings.timeline
     if typed:
         session.may_make_timeline = True
         return session.whole_name(typed)
+    return _of_run(session)
+
+
+def _of_run(session: Session) -> str | None:
+    """The timeline that the environment names, unless a run around us has told it."""
+    from hardsave.daemon import running_agents
+
+    given = session.settings.timeline_of_run
+    around = running_agents.run_around(os.environ)
     return None if around is not None and given == around.timeline else given
 
 

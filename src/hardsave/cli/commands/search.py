@@ -14,7 +14,7 @@ from hardsave.vault import json_data
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hardsave.vault.search import Hit, Hits
+    from hardsave.vault.search.search import Hit, Hits
 
 
 @command(

@@ -114,6 +114,9 @@ def start(session: Session, settings: Settings, tell: "Callable[[Ready], None]")
             "pip install 'hardsave[server]'"
         ) from error
 
+    from hardsave.cli.mcp_server import over_http
+    from hardsave.server.table import ROUTES
+
     catalogue = _catalogue(session, settings)
     public = Public() if settings.public_url is None else public_of(settings.public_url)
     allowed = Allowed(settings.agents, tuple(map(_directory, settings.workspaces)))
@@ -124,7 +127,7 @@ def start(session: Session, settings: Settings, tell: "Callable[[Ready], None]")
         session.may_create_store = not (session.settings.store or os.environ.get(STORE_VARIABLE))
         _ = session.vault  # which is there from now on
     _log_to_stderr()
-    running.serve(serving, tokens, catalogue, tell)
+    running.serve(serving, tokens, catalogue, tell, (*ROUTES, *over_http.ROUTES))
 
 
 def settings_of(session: Session, given: Mapping[str, Any]) -> Settings:

@@ -16,8 +16,9 @@ from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 from hardsave.values.spelling import to_json
 from hardsave.values.text import dumps, readable
-from hardsave.vault import authorship, json_data
+from hardsave.vault import json_data
 from hardsave.vault.files import Files, difference
+from hardsave.vault.restore import authorship
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

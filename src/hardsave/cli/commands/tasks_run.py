@@ -8,20 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hardsave import wording
-from hardsave.cli.arguments import PROGRAM
+from hardsave.cli.arguments import LEASE, PROGRAM
 from hardsave.cli.command import command
 from hardsave.cli.errors import Exit
 from hardsave.cli.hints import quoted
 from hardsave.cli.render.output import stdout_is_stderr
 from hardsave.cli.session import Session
+from hardsave.cli.task_status import Status, telling
 from hardsave.defaults import GRACE_SECONDS, RETRY_FIRST_SECONDS, RETRY_MAX_SECONDS
 from hardsave.errors import HardsaveError, Misuse
 from hardsave.logs import log
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from hardsave import Attempt, RecoveryReport, Runner, Task, Vault
 
 PLACES = ("{id}", "{text}")
-KINDS = ("claimed", "completed", "failed", "asked", "handed_back", "interrupted")
 _LOOK_SECONDS = 0.05
 _MORE_SECONDS = 5.0  # than a command has to end, for its attempt to be handed back after that
 _LOOKED_AT = 1_000  # tasks that may wait for an answer
@@ -78,6 +75,7 @@ _SECONDS = click.FloatRange(0)
 @click.option(
     "--log", "status_log", metavar="FILE", help="Append what begins, ends and is recovered."
 )
+@LEASE
 @click.option("--take-over", is_flag=True, help="Take sessions on other machines for dead.")
 def run(session: Session, program: tuple[str, ...], handler: str | None, **given: Any) -> Exit:
     """Run a command, or a function, for each task that is due.
@@ -110,6 +108,7 @@ class _Terms:
     retry_max_seconds: float
     grace_seconds: float
     status_log: str | None
+    lease_seconds: float
     take_over: bool
 
 
@@ -249,11 +248,13 @@ def _to_answer(task: "Task") -> str:
 
 
 def _serve(session: Session, work: _Work, terms: _Terms) -> _Done:
-    vault, status = session.vault, _Status(session, terms.status_log)
-    runner = vault.tasks.runner(terms.name, take_over=terms.take_over)
+    vault, status = session.vault, Status(session, terms.status_log)
+    runner = vault.tasks.runner(
+        terms.name, lease_seconds=terms.lease_seconds, take_over=terms.take_over
+    )
     with _stopped_once() as told, _hangup_stops(), runner:
         status.begun(runner.report)
-        with _telling(vault, status):
+        with telling(vault, status):
             _run_until_told(vault, runner, work, terms, told)
             if told:
                 status.say(f"stopped by {told[0].name}")
@@ -285,6 +286,8 @@ def _run_until_told(
     """The runner works in a thread: so this one learns of a signal before the commands have ended,
     and can end them."""
     from hardsave import Jobs, Retry
+    from hardsave.tasks.slots import Lanes
+    from hardsave.vault.jobs.state import TASKS, lane
 
     with ThreadPoolExecutor(1, "hardsave-tasks") as pool:
         running = pool.submit(
@@ -296,6 +299,7 @@ def _run_until_told(
             grace_seconds=terms.grace_seconds + work.more_seconds,
             wants=lambda task: not Jobs.owns(task),
             ended=lambda attempt: _iterate(vault),
+            lanes=Lanes(lane, [TASKS]),
         )
         while not told and not wait([running], _LOOK_SECONDS).done:
             pass
@@ -339,67 +343,6 @@ def _hangup_stops() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-# What it tells
-
-
-class _Status:
-    """Tells people what happens, on stderr and in a file, and counts it."""
-
-    def __init__(self, session: Session, path: str | None) -> None:
-        self.happened: Counter[str] = Counter()
-        self._session = session
-        self._path = None if path is None else Path(path)
-
-    def begun(self, report: "RecoveryReport") -> None:
-        """After a crash the runner has reported that on stderr."""
-        if report.was_clean:
-            self._session.out.say(str(report))
-        self._write(str(report))
-
-    def tell(self, kind: str, task: "Task") -> None:
-        self.happened[kind] += 1
-        if kind == "failed" and task.state == "failed":
-            self.happened["given_up"] += 1
-        self.say(status_line(kind, task))
-
-    def say(self, line: str) -> None:
-        self._session.out.say(f"{datetime.now():%H:%M:%S}  {line}")  # noqa: DTZ005 # the user's clock
-        self._write(line)
-
-    def _write(self, text: str) -> None:
-        """Opened for each line: the file may be rotated meanwhile."""
-        if self._path is not None:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {wording.passage(text)}\n")
-
-
-@contextlib.contextmanager
-def _telling(vault: "Vault", status: _Status) -> Iterator[None]:
-    with contextlib.ExitStack() as listening:
-        for kind in KINDS:
-            listening.callback(vault.on(f"task_{kind}", partial(status.tell, kind)))  # type: ignore[arg-type] # each is the name of an event
-        yield
-
-
-def status_line(kind: str, task: "Task") -> str:
-    """What has happened to a task, in a line for people."""
-    return f"{wording.shown(task.id)}: {_said(kind, task)}"
-
-
-def _said(kind: str, task: "Task") -> str:
-    error = wording.line(task.error or "", 200)
-    if kind == "claimed":
-        text = f", {wording.line(task.text, 60)}" if task.text else ""
-        return f"attempt {task.attempts} of {task.max_attempts}{text}"
-    if kind == "failed":
-        return f"failed, {error}" if task.state == "failed" else f"is tried again, {error}"
-    if kind == "asked":
-        return f"asks, {wording.line(task.question or '', 200)}"
-    if kind == "interrupted":
-        return "its process has died; it is put back to work"
-    return "handed back; the attempt does not count" if kind == "handed_back" else kind
 
 
 COMMANDS = {"run": run}

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from asyncio.subprocess import Process
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -49,7 +49,7 @@ def run(common: Common) -> None:
 
 
 async def _serve(common: Common) -> None:
-    commands = _Commands(common)
+    commands = Commands(common, tools.offered(common), None, None)
     server = commands.server()
     try:
         async with stdio_server() as (received, sent):
@@ -66,12 +66,20 @@ class _Ended(NamedTuple):
     said: str
 
 
-class _Commands:
+class Commands:
     """The tools of one server, and the commands that are under way."""
 
-    def __init__(self, common: Common) -> None:
+    def __init__(
+        self,
+        common: Common,
+        offered: Sequence[tools.Tool],
+        directory: str | None,
+        environment: Mapping[str, str] | None,
+    ) -> None:
+        """Commands work in a directory with an environment; None: with those of this process."""
         self._common = common
-        self._tools = {each.name: each for each in tools.offered(common)}
+        self._tools = {each.name: each for each in offered}
+        self._directory, self._environment = directory, environment
         self._reading = asyncio.Semaphore(_AT_ONCE)
         self._writing = asyncio.Lock()  # else one of two at once finds that the head has moved
         self._begun: set[asyncio.Task[_Ended]] = set()
@@ -143,6 +151,8 @@ class _Commands:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            cwd=self._directory,
+            env=self._environment,
             start_new_session=True,
         )
 

@@ -93,7 +93,7 @@ def _changed(planned: Rewind) -> list[tuple[str, str]]:
 def _stats(planned: Rewind) -> Iterator[FileStat]:
     if planned.files is None:
         return
-    from hardsave.vault import file_sides  # with all that files need
+    from hardsave.vault.history import file_sides  # with all that files need
 
     now = file_sides.disk_side(Path(planned.files.workspace))
     then = file_sides.checkpoint_side(planned.target.files)

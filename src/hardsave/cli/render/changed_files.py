@@ -10,8 +10,8 @@ from hardsave.timeline.diff import FileDiff
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:  # they take longer to import than all that is drawn
-    from hardsave.vault.file_sides import Side
     from hardsave.vault.files import Files, Held
+    from hardsave.vault.history.file_sides import Side
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _NO_NEWLINE = "\\ "
@@ -111,6 +111,6 @@ def _size(side: "Held | None") -> int:
 
 def patch_back_to(then: "Files | None", root: Path, path: str) -> str:
     """What a file on disk would lose and gain, if a checkpoint's came in its place."""
-    from hardsave.vault import file_sides
+    from hardsave.vault.history import file_sides
 
     return file_sides.patch(path, file_sides.disk_side(root), file_sides.checkpoint_side(then))

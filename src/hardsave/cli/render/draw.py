@@ -15,9 +15,9 @@ from hardsave.wording import in_our_words
 
 if TYPE_CHECKING:  # they take longer to import than all that draws
     from hardsave.vault.files import LeftOut
-    from hardsave.vault.repository import GitChanges
-    from hardsave.vault.restore_plan import FileChanges
-    from hardsave.vault.rollback import RolledBack
+    from hardsave.vault.restore.git_position import GitChanges
+    from hardsave.vault.restore.plan import FileChanges
+    from hardsave.vault.restore.task_rollback import RolledBack
 
 SIGNS = {"+": "added", "~": "changed", "-": "removed"}
 FOLDED = 100  # characters of a tool's arguments or result, unless all is asked for

@@ -9,7 +9,7 @@ from rich.text import Text
 from hardsave import Checkpoint, wording
 from hardsave.cli.render import draw, refs
 from hardsave.values import messages
-from hardsave.vault.search import Hit
+from hardsave.vault.search.search import Hit
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _LEAD = 24  # characters before what was found, where a snippet has to be cut

@@ -13,9 +13,9 @@ from hardsave.values import messages
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from hardsave.vault.choosing import Kept
-    from hardsave.vault.not_saved import Checkout
-    from hardsave.vault.restore_plan import FileChanges
+    from hardsave.vault.restore.not_saved import Checkout
+    from hardsave.vault.restore.path_choice import Kept
+    from hardsave.vault.restore.plan import FileChanges
 
 NAMED = 10  # files that were not saved
 

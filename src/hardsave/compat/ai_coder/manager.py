@@ -21,9 +21,10 @@ from typing import Any
 import hardsave
 from hardsave.compat import foreign
 from hardsave.compat.ai_coder import records
+from hardsave.compat.ai_coder.own_store import open_own
 from hardsave.compat.ai_coder.records import VERSION, AgentCheckpoint, CheckpointMetadata
 from hardsave.compat.names import fitting, is_stand_in
-from hardsave.tasks.withdraw import withdraw
+from hardsave.tasks.withdrawal import withdraw
 from hardsave.timeline import names
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs.spec import JobId, JobSpec
@@ -38,8 +39,9 @@ Migrator = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class CheckpointManager:
-    """The checkpoints of all jobs in a vault: an open one, the URL of a store, or None for this
-    project's own, which is opened when it is first needed."""
+    """The checkpoints of all jobs in a vault: an open one, the URL of a store, or None for the
+    server that `REDIS_URL` names, or without that this project's own store. It is opened when it is
+    first needed."""
 
     def __init__(
         self,
@@ -105,7 +107,8 @@ class CheckpointManager:
             return self._given
         with self._mutex:
             if self._own is None:
-                self._own = hardsave.open(self._given)
+                given = self._given
+                self._own = open_own(self._ttl) if given is None else hardsave.open(given)
             return self._own
 
     @property

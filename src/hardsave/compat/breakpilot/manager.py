@@ -118,7 +118,7 @@ class CheckpointManager:
                     break
                 saved = self._save_imported(newest, one)
                 if saved is None:
-                    known = None  # somebody else came first: look again
+                    known = None  # another writer came first: look again
             else:
                 added.append(saved)
                 assert known is not None
@@ -207,7 +207,7 @@ class CheckpointManager:
 
     def _newest(self) -> hardsave.Checkpoint | None:
         """The one with the highest number, which numbering goes on from. Mostly that is the head,
-        but somebody may have rewound the timeline, and what followed is still to be seen."""
+        but the timeline may have been rewound, and what followed is still to be seen."""
         head = self._line.head  # what is saved next relies on it
         page = self._line.checkpoints(limit=1)
         return page[0] if page else head
@@ -220,7 +220,7 @@ class CheckpointManager:
         metadata: Any,
         about: Mapping[str, Any] = _NO_METADATA,
     ) -> hardsave.Checkpoint | None:
-        """Save what follows `newest`; None if somebody else did so first."""
+        """Save what follows `newest`; None if another writer did so first."""
         short = fitting(name, names.check_checkpoint)
         kept = {
             "offset": self._offset(newest),

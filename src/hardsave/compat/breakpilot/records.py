@@ -1,6 +1,6 @@
 """A checkpoint as Breakpilot's users know it, and the JSON of an export. Pure.
 
-An export may come from anybody: whatever is not as `export` writes it is `Misuse` that names the
+An export may come from any program: what is not as `export` writes it is `Misuse` that names the
 place, before anything of it is stored.
 """
 
@@ -88,6 +88,6 @@ def _checkpoint(given: Any, which: str) -> Checkpoint:
     if "data" not in given:
         raise Misuse(f"{which} has no data")
     moment = foreign.moment(given.get("timestamp"), f"the timestamp of {which}")
-    # Whatever `create` was given, as it is: what was exported can be imported.
+    # What `create` was given, as it is: what was exported can be imported.
     metadata = given.get("metadata") or {}
     return Checkpoint(given["id"], given["name"], moment, given["data"], metadata)

@@ -26,7 +26,7 @@ from hardsave.compat.code_agent.taking_in import ONCE, take_in
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
 from hardsave.page import every
 from hardsave.stores.ledger import Work
-from hardsave.tasks import acts, adding, names, rescue, settings, states
+from hardsave.tasks import acts, adding, names, reclaim, settings, states
 from hardsave.tasks.executor import Runner
 from hardsave.tasks.ledger import Tasks
 from hardsave.tasks.task import view
@@ -63,7 +63,7 @@ class CheckpointManager:
         self._mirror = self._mirrored_in(checkpoint_file or self._settings.checkpoint_file)
         url = store if self.enabled else "memory://"
         self._vault = open_project(os.fspath(self.project_dir), url)
-        self._tasks = Tasks(self._vault.tasks._desk, self._settings, self._vault.store.upkeep)
+        self._tasks = Tasks(self._vault.tasks._context, self._settings, self._vault.store.upkeep)
         self._status = status_manager
         self._runner: Runner | None = None
         self._attempts: dict[str, hardsave.Attempt] = {}
@@ -154,9 +154,9 @@ class CheckpointManager:
         return bool(ended["about"]["clean"]) and not self._dead()
 
     def _dead(self) -> bool:
-        desk = self._tasks._desk
-        owners = desk.store.owners(None)
-        return any(fate.is_ == "dead" for _, fate in rescue.fates(desk, owners))
+        context = self._tasks._context
+        owners = context.store.owners(None)
+        return any(fate.is_ == "dead" for _, fate in reclaim.fates(context, owners))
 
     def get_recovery_info(self) -> dict[str, Any]:
         """What the next start would find. Of a server that runs also what its own start has found:
@@ -199,11 +199,11 @@ class CheckpointManager:
     def _is_put_back(self, attempt: hardsave.Attempt) -> bool:
         if attempt.is_over:
             return False
-        desk = self._tasks._desk
-        now = desk.clock()
+        context = self._tasks._context
+        now = context.clock()
         try:
             acts.change(
-                desk, attempt.id, "interrupted", lambda task: (states.interrupted(task, now), [])
+                context, attempt.id, "interrupted", lambda task: (states.interrupted(task, now), [])
             )
         except Conflict as error:  # it was taken away, or cancelled
             _log.warning("%s", error)
@@ -244,9 +244,9 @@ class CheckpointManager:
     def _of_text(self, task_text: str) -> hardsave.Task | None:
         """The task that a text means; of several, which an old file may have, the last."""
         names.check_text("the text of a task", task_text)
-        desk = self._tasks._desk
-        found = desk.store.task_by_key(None, adding.key_of(task_text))
-        return None if found is None else view(found, desk.codec)
+        context = self._tasks._context
+        found = context.store.task_by_key(None, adding.key_of(task_text))
+        return None if found is None else view(found, context.codec)
 
     def mark_task_start(self, task_id: str, *, force: bool = False) -> bool:
         """Begin an attempt; False if it is not known, is done, or a server is at work on it."""
@@ -402,7 +402,7 @@ class CheckpointManager:
         after = tick_off(before, {task.task_text for task in self._every("completed")})
         if after == before:
             return False
-        # A name that nobody knows: one that came with the project might be a link elsewhere.
+        # A name that cannot be guessed: one that came with the project might be a link elsewhere.
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
         try:
             with open(descriptor, "wb") as file:
@@ -430,10 +430,10 @@ class CheckpointManager:
     def _note_id(self, task_id: str, meant: str) -> None:
         """In the history of the task that it stands for, with which it goes: a server that makes a
         new id for each try may be started anew between two of them."""
-        desk = self._tasks._desk
-        record = desk.store.task(desk.user, meant)
+        context = self._tasks._context
+        record = context.store.task(context.user, meant)
         with contextlib.suppress(NotFound):  # it was forgotten just now
-            desk.commit(desk.entry(_CALLED, record, {"id": task_id}), Work())
+            context.commit(context.entry(_CALLED, record, {"id": task_id}), Work())
         self._ids[task_id] = meant
 
     def _meant_by(self, task_id: str) -> str | None:

@@ -11,7 +11,7 @@ import hardsave
 from hardsave.errors import NotFound
 from hardsave.tasks.ledger import Tasks
 
-ONCE = hardsave.Retry(on=())  # a failure is a failure: whoever runs the server tries again
+ONCE = hardsave.Retry(on=())  # a failure is a failure: the program that runs the server tries again
 
 
 def take_in(tasks: Tasks, found: Sequence[Mapping[str, Any]]) -> None:

@@ -39,7 +39,7 @@ class CheckpointManager:
         self.storage = InMemoryCheckpointStorage() if storage is None else storage
         self.agents = Agents(of=StandardAgent) if agents is None else agents
         """The classes that can be restored, by name: unless others were given, all standard agents
-        that the program has defined, and whatever was saved here."""
+        that the program has defined, and those that were saved here."""
         self._clock = clock
         self._latest = _Latest()
         self._handlers: dict[str, list[Callable[..., Any]]] = {}

@@ -42,7 +42,7 @@ class Of(NamedTuple):
 class Shelf:
     """The newest `limit` checkpoints that were put into one vault.
 
-    All lie on one timeline, whatever their agents: heads are never let go, and a timeline
+    All lie on one timeline, those of all agents: heads are never let go, and a timeline
     for each agent would be a head for each. Some more than `limit` may lie there, which are
     let go together; no listing shows them, and who still has an id can load it until then.
     """
@@ -173,8 +173,8 @@ class Owners:
 
     It is noted before the checkpoint is saved, and looked at again afterwards. Notes of what
     is no longer there go along when another one is written to the same list: that costs no
-    commit. Whoever removes a note looks again whether it was needed after all, so of two who
-    meet over a name, one or the other puts it right.
+    commit. The writer that removes a note looks again whether it was needed after all, so of
+    two that meet over a name, one or the other puts it right.
     """
 
     def __init__(self, vault: hardsave.Vault, is_held: Callable[[str, str], bool]) -> None:
@@ -197,7 +197,7 @@ class Owners:
             try:
                 line.save({**noted, name: user_id})
             except hardsave.Conflict:
-                continue  # somebody else noted something: look again
+                continue  # another writer noted something: look again
             self._wrote()
             self._check(dropped)
             return True
@@ -210,7 +210,7 @@ class Owners:
         return sorted({user for line in self._vault.timelines() for user in line.load().values()})
 
     def _left_over(self, noted: dict[str, str], name: str) -> dict[str, str]:
-        """Take out some old notes that nobody needs, and put the others last, for next time."""
+        """Take out some old notes that are not needed, and put the others last, for next time."""
         noted.pop(name, None)
         dropped: dict[str, str] = {}
         for old in list(noted)[:_LOOKED_AT]:

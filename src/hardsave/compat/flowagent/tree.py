@@ -22,7 +22,7 @@ class Tree:
         """From the root to a checkpoint; empty if there is none."""
         found: dict[str, Checkpoint] = {}
         at = self.get(checkpoint_id)
-        while at is not None and at.id not in found:  # somebody may have tied a knot
+        while at is not None and at.id not in found:  # stored parents may lead in a circle
             found[at.id] = at
             at = self.get(at.parent_checkpoint_id)
         return list(found.values())[::-1]

@@ -298,7 +298,7 @@ class CheckpointManager:
             self._guarding.discard(checkpoint.ref)
 
     def _take_back(self, id: str, error: BaseException) -> Rollback:
-        """What the block left is saved first, or nobody could tell it from other sessions' work."""
+        """What the block left is saved first, or it could not be told from other sessions' work."""
         with self._lock:
             why = f"{type(error).__name__}: {error}"[:500]
             self._line.save_files(self._workspace, status="failed", description=why)

@@ -1,8 +1,8 @@
 """`.claude/checkpoints/`: what the vault knows, as files that people and other tools can read.
 
 It is written after each change, each file by one rename, and is never relied upon: what is missing,
-damaged or too much there is put right the next time. It lies in a project that anybody may have
-written: no link is followed, and what cannot be written is told, and stops nobody. What goes is
+damaged or too much there is put right the next time. It lies in a project that any program may have
+written: no link is followed, and what cannot be written is told, and stops no caller. What goes is
 what this vault has written for a checkpoint that it had: records of the skill itself, of another
 store or another machine, and what people put beside a copy, are theirs.
 """

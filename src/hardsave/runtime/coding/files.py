@@ -24,8 +24,8 @@ MAX_ENTRIES = 500
 MAX_MATCHES = 200
 
 _WRITING = threading.Lock()
-"""Models ask for several edits of one file at once, and tools run beside each other: whoever reads
-a file to write it again does so alone, whatever directories agents of this process have."""
+"""Models ask for several edits of one file at once, and tools run beside each other: a tool that
+reads a file to write it again does so alone, of all agents of this process in all directories."""
 
 
 class Files:
@@ -177,7 +177,7 @@ def _make_directories(root: RootDirectory, path: bytes) -> None:
             try:
                 os.mkdir(name, dir_fd=directory)
             except FileExistsError:
-                continue  # whatever it is, the next open finds out
+                continue  # the next open finds out what it is
 
 
 def _replace(root: RootDirectory, path: bytes, data: bytes) -> None:

@@ -1,9 +1,9 @@
 """A command in a directory: bounded in time and output, and nothing of its group stays, also if
-whoever runs it is killed: else it would work on beside the one that goes on with the conversation.
+its parent is killed: else it would work on beside the one that goes on with the conversation.
 What makes itself a session of its own, as servers do that are started to stay, does stay.
 
-It runs with the rights of whoever runs the agent, and can reach what that person can: a
-directory to begin in is no wall. Whoever wants one puts the whole agent into a container.
+It runs with the rights of the account that runs the agent, and can reach what that account can: a
+directory to begin in is no wall. A user who wants one puts the whole agent into a container.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _LOOK_SECONDS = 0.02
 _PIECE = 64 * 1024
 _PIPE_BYTES = 64 * 1024
 _GATED = 'read -r _ && exec /bin/sh -c "$1" </dev/null'
-"""Waits until somebody watches: if we are killed before, its input ends, and nothing begins."""
+"""Waits until its watcher is there: if we are killed before, its input ends, and nothing begins."""
 
 
 class Ended(NamedTuple):
@@ -38,7 +38,7 @@ class Ended(NamedTuple):
 
 
 def environment(given: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
-    """What a command is told of our environment: no keys, unless somebody names them. Pure."""
+    """What a command is told of our environment: no keys, unless the caller names them. Pure."""
     return {name: given[name] for name in PASSED_ON if name in given} | dict(more)
 
 
@@ -117,7 +117,7 @@ def _read(
 
 def _drain(pipe: int, output: "_Output") -> None:
     """What it has written before it ended, however long we were kept from reading. No more than a
-    pipe holds: somebody else may write for ever."""
+    pipe holds: another process may write for ever."""
     left = _PIPE_BYTES
     while left > 0 and select.select([pipe], [], [], 0)[0] and (piece := os.read(pipe, _PIECE)):
         output.add(piece)
@@ -127,7 +127,7 @@ def _drain(pipe: int, output: "_Output") -> None:
 @contextlib.contextmanager
 def _watched(session: int) -> Iterator[None]:
     """A second process ends the first one's group if we end before this does: it waits for the
-    end of a pipe that nobody writes to, which only our death can close."""
+    end of a pipe that is never written to, which only our death can close."""
     reads, writes = os.pipe()
     watch = subprocess.Popen(
         ["/bin/sh", "-c", f"read _; kill -s KILL -- -{session}"],

@@ -18,12 +18,13 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from hardsave.defaults import CALLBACK_SECONDS
-from hardsave.errors import HardsaveError
+from hardsave.errors import HardsaveError, LeaseLost
 from hardsave.values.text import dumps
 from hardsave.vault.jobs.state import Job
 
 Resolve = Callable[[str, int], list[str]]
 Sign = Callable[[bytes], Mapping[str, str]]
+Check = Callable[[], object]
 
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "hardsave"}
 
@@ -79,17 +80,19 @@ def send(
     resolve: Resolve | None = None,
     once: str | None = None,
     sign: Sign | None = None,
+    check: Check = lambda: None,
 ) -> int:
     """Post it, once; the status of the answer. `CallbackFailed` for anything but 2xx.
 
     `once` tells a receiver what it has heard already: the same for all tries. `sign` gets the bytes
-    that are sent, and gives the headers of their signature.
+    that are sent, and gives the headers of their signature. `check` is called when the receiver is
+    connected, right before it hears anything; what it raises is raised.
     """
     data = dumps(body).encode()
     whom = named(url)
     headers = {**_HEADERS, **({} if once is None else {"Idempotency-Key": once})}
     headers |= {} if sign is None else sign(data)
-    sending = _Sending(url, data, headers, allow_private, timeout_seconds, resolve)
+    sending = _Sending(url, data, headers, allow_private, timeout_seconds, resolve, check)
     # A thread, because nothing else bounds a name server that is silent, or a byte a minute.
     thread = threading.Thread(target=sending.run, name="hardsave-callback", daemon=True)
     thread.start()
@@ -98,6 +101,8 @@ def send(
     if thread.is_alive() or isinstance(sending.error, TimeoutError):
         sending.give_up()
         raise CallbackFailed(f"{whom} has not answered within {timeout_seconds:.0f} s")
+    if isinstance(sending.error, LeaseLost):
+        raise sending.error
     if sending.error is not None:
         is_final = isinstance(sending.error, CallbackRefused)
         wrong = CallbackRefused if is_final else CallbackFailed
@@ -159,6 +164,7 @@ class _Sending:
         allow_private: bool,
         timeout_seconds: float,
         resolve: Resolve | None,
+        check: Check,
     ) -> None:
         self.status = 0
         self.error: Exception | None = None
@@ -168,12 +174,13 @@ class _Sending:
         self._timeout = timeout_seconds
         self._resolve = resolve or resolved
         self._headers = headers
+        self._check = check
         self._connection: http.client.HTTPConnection | None = None
 
     def run(self) -> None:
         try:
             self._send()
-        except (OSError, http.client.HTTPException, ValueError, CallbackFailed) as error:
+        except (OSError, http.client.HTTPException, ValueError, HardsaveError) as error:
             self.error = error
         finally:
             if self._connection is not None:
@@ -199,6 +206,7 @@ class _Sending:
                 "own may be told to allow that"
             )
         self._connection = _to(parts.scheme, host, port, addresses[0], self._timeout)
+        self._check()
         self._connection.request("POST", _target(parts), self._data, self._headers)
         self.status = self._connection.getresponse().status
 

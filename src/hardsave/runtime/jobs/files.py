@@ -1,12 +1,17 @@
 """The files of a job that goes on: its directory is as its last save left it, or it says why not.
 
-Contract. Conversation and files come from one checkpoint, the head of the job. What differs in the
-directory, by another job, another checkout or the attempt that died, is saved before it is
-replaced, and `undo` brings it back. A job does not go on without its files: what is in the way is
-raised, with the next step. A restore that was interrupted is finished, or begun again, by the next
-attempt: what it had saved of the directory is not taken for the job's own files.
+Contract. Conversation and files come from one checkpoint, the head of the job. A job does not go on
+without its files: what is in the way is raised, with the next step.
+
+On a store of one host a job works in the directory that it names. What differs there, by another
+job, another checkout or the attempt that died, is saved before it is replaced, and `undo` brings it
+back. A restore that was interrupted is finished, or begun again, by the next attempt: what it had
+saved of the directory is not taken for the job's own files.
+
+On a store that hosts share each attempt works in a new directory of its own, which gets the files.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
@@ -15,22 +20,62 @@ from typing import TYPE_CHECKING
 
 from hardsave.errors import Conflict, Misuse
 from hardsave.logs import log
+from hardsave.tasks.attempt import Attempt, Paused
 from hardsave.tasks.ledger import beside
 from hardsave.tasks.task import Task
 from hardsave.timeline.step_summary import SAFETY
 from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.jobs import state as states
+from hardsave.vault.jobs.spec import JobSpec
 from hardsave.vault.jobs.state import Job
 from hardsave.vault.line import Timeline
-from hardsave.vault.rewind import Rewind
+from hardsave.vault.restore.rewind import Rewind
 from hardsave.vault.vault import Vault
+from hardsave.vault.workspaces.attempt_workspace import attempt_workspace, has_own_directories
 
 if TYPE_CHECKING:
-    from hardsave.vault.restore_plan import FileChanges
+    from hardsave.vault.restore.plan import FileChanges
     from hardsave.vault.workspace import Workspace
 
 _LOOKED_AT = 1_000  # checkpoints, for the last one that has files
 _SHOWN = 5  # paths in a message
+
+
+@contextlib.contextmanager
+def at_work(
+    vault: Vault, attempt: Attempt, spec: JobSpec, line: Timeline, head: Checkpoint | None
+) -> "Iterator[Workspace | None]":
+    """The directory that an attempt works in, with the files of where it goes on: `head`; None: it
+    has not begun yet."""
+    goal = head.id if head is not None and head.id == spec.restore_from else None
+    if spec.workspace is None:
+        yield None
+    elif has_own_directories(vault):
+        with _own_directory(vault, attempt, spec, _target(vault, line, goal)) as workspace:
+            yield workspace
+    else:
+        workspace = workspace_of(vault, spec.workspace, attempt.id)
+        if head is not None and not spec.keep_files and head.status != "completed":
+            bring_back(vault, line, workspace, attempt.task, goal)
+        yield workspace
+
+
+@contextlib.contextmanager
+def _own_directory(
+    vault: Vault, attempt: Attempt, spec: JobSpec, files: Checkpoint | None
+) -> "Iterator[Workspace]":
+    """It stays for a while, for people, if its attempt did not end as it should: the end of its
+    work may not be saved."""
+    with attempt_workspace(vault, spec.lineage, files) as at:
+        try:
+            yield at.workspace
+        except Paused:
+            at.saved()
+            raise
+        except Exception:
+            log(__name__).info("%s stays for now, as attempt at %r left it", at, attempt.id)
+            raise
+        at.saved()
 
 
 def workspace_of(vault: Vault, directory: str, id: str) -> "Workspace":
@@ -50,9 +95,9 @@ def bring_back(
 ) -> None:
     """Have the files of a job in its directory, as its last save has them, or the checkpoint that
     is its `goal`."""
-    target = line.get(goal) if goal is not None else _last_with_files(vault, line)
-    if target is None or target.files is None:
-        return  # no file was ever saved of it
+    target = _target(vault, line, goal)
+    if target is None:
+        return
     other = _earlier(vault, task, str(workspace.path))
     done = _restored(line, target, workspace, dry_run=other is not None)
     if other is None:
@@ -68,10 +113,10 @@ def differing(vault: Vault, job: Job, ref: str | None = None) -> "FileChanges | 
     """What a worker on this machine would do to the directory of a job that is resumed now; None if
     there is no directory, or no file was saved."""
     directory, line = job.spec.workspace, vault.timeline(job.lineage)
-    if directory is None or not os.path.isdir(directory):
+    if directory is None or has_own_directories(vault) or not os.path.isdir(directory):
         return None
-    target = line.get(ref) if ref is not None else _last_with_files(vault, line)
-    if target is None or target.files is None:
+    target = _target(vault, line, ref)
+    if target is None:
         return None
     return _restored(line, target, vault.workspace(directory), dry_run=True).files
 
@@ -85,6 +130,12 @@ def _restored(
 
 
 # Which files
+
+
+def _target(vault: Vault, line: Timeline, ref: str | None) -> Checkpoint | None:
+    """The checkpoint whose files a job goes on with; None: no file was ever saved of it."""
+    found = line.get(ref) if ref is not None else _last_with_files(vault, line)
+    return found if found is not None and found.files is not None else None
 
 
 def _last_with_files(vault: Vault, line: Timeline) -> Checkpoint | None:

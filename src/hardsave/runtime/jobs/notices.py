@@ -26,11 +26,11 @@ from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.runtime.jobs import callback, closing
 from hardsave.runtime.webhooks import disabled, secret_file, signature
-from hardsave.tasks.attempt import Attempt
+from hardsave.tasks.attempt import Attempt, check_standing, working
 from hardsave.tasks.retry import Retry
-from hardsave.tasks.shift import Outcome, Shift, Terms
 from hardsave.tasks.stats import TaskEvent
 from hardsave.tasks.task import Task
+from hardsave.tasks.worker_loop import Outcome, Terms, WorkerLoop
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs import state as states
 from hardsave.vault.opening import url_of
@@ -112,19 +112,20 @@ class Notices:
             metadata={specs.KEY: {"notice_of": id, "url": url, "message": said}},
         ).is_new
 
-    def deliver(self, shift: Shift) -> None:
+    def deliver(self, loop: WorkerLoop) -> None:
         """All that is due, one after the other."""
-        while not shift.stop.is_set() and (attempt := shift.next()) is not None:
-            shift.end(attempt, self._outcome(attempt))
+        while not loop.stop.is_set() and (attempt := loop.next()) is not None:
+            loop.end(attempt, self._outcome(attempt))
             if attempt.task.error is not None:
                 again = "is" if attempt.task.state == "pending" else "is not"
                 log(__name__).warning("%s; it %s tried again", attempt.task.error, again)
 
     def _outcome(self, attempt: Attempt) -> Outcome:
         try:
-            if closing.is_closing(attempt.task):
-                return Outcome(self._closing.carry_out(attempt.task))
-            return Outcome(self._sent(attempt))
+            with working(attempt):
+                if closing.is_closing(attempt.task):
+                    return Outcome(self._closing.carry_out(attempt.task))
+                return Outcome(self._sent(attempt))
         except Exception as error:  # noqa: BLE001 # any error is the task's end
             return Outcome(error=error)
 
@@ -133,7 +134,7 @@ class Notices:
         url = notice["url"]
         self._check_enabled(url)
         try:
-            return {"status": self._posted(url, notice["message"], attempt.id)}
+            return {"status": self._posted(url, notice["message"], attempt)}
         except callback.CallbackGone as error:
             raise self._disabled(url, error) from error
 
@@ -152,14 +153,15 @@ class Notices:
             f"{disabled.how_to_enable(gone.id, self._user)}"
         )
 
-    def _posted(self, url: str, said: Mapping[str, Any], notice: str) -> int:
-        id = signature.header_text(notice)
+    def _posted(self, url: str, said: Mapping[str, Any], attempt: Attempt) -> int:
+        id = signature.header_text(attempt.id)
         return callback.send(
             url,
             said,
             allow_private=self._allow_private,
             once=id,
             sign=functools.partial(self._signed, url, id),
+            check=functools.partial(check_standing, attempt),
         )
 
     def _signed(self, url: str, id: str, data: bytes) -> dict[str, str]:
@@ -184,10 +186,10 @@ class Messenger:
     """A thread that tells others, for as long as a worker runs: callbacks what has ended, and all
     who look what this worker offers; and that purges what is to be gone. It stops no worker."""
 
-    def __init__(self, notices: Notices, shift: Shift, offer: Callable[[], None]) -> None:
+    def __init__(self, notices: Notices, loop: WorkerLoop, offer: Callable[[], None]) -> None:
         self._notices = notices
         self._offer = offer
-        self._shift = shift
+        self._loop = loop
         self._wake = threading.Event()
         self._is_over = False
         self._has_caught_up = False
@@ -208,8 +210,8 @@ class Messenger:
             self._is_over = True
             self._wake.set()
             self._thread.join(min(grace_seconds, threading.TIMEOUT_MAX))
-            self._shift.stop.set()
-            self._shift.hand_back_all()
+            self._loop.stop.set()
+            self._loop.hand_back_all()
 
     def _run(self) -> None:
         is_last = False
@@ -220,7 +222,7 @@ class Messenger:
             try:
                 self._offer()
                 self._notices.write()
-                self._notices.deliver(self._shift)
+                self._notices.deliver(self._loop)
                 self._catch_up()
             except HardsaveError:
                 log(__name__).exception("callbacks cannot be told for now; it is tried again")
@@ -230,4 +232,4 @@ class Messenger:
         if not self._has_caught_up:
             self._notices.catch_up()
             self._has_caught_up = True
-            self._notices.deliver(self._shift)
+            self._notices.deliver(self._loop)

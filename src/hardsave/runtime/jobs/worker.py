@@ -9,8 +9,10 @@ slot is free for others. A job whose agent or model a worker was not given is le
 import asyncio
 import contextlib
 import functools
+import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from pydantic_ai import Agent
@@ -27,12 +29,13 @@ from hardsave.objects.hashing import digest
 from hardsave.objects.types import default_name
 from hardsave.runtime import event_loop, loop
 from hardsave.runtime.event_loop import Submitted
-from hardsave.runtime.jobs import closing, files, notices
+from hardsave.runtime.jobs import closing, files, notices, occurrences
 from hardsave.runtime.loop.retrying import RETRY, Sleep
 from hardsave.tasks import offers
 from hardsave.tasks.attempt import Attempt
-from hardsave.tasks.executor import Runner, side_shift
+from hardsave.tasks.executor import Runner, side_loop
 from hardsave.tasks.retry import Retry
+from hardsave.tasks.slots import Lanes
 from hardsave.tasks.steps import UnknownPolicy
 from hardsave.tasks.task import Task
 from hardsave.vault.checkpoint import Checkpoint
@@ -43,6 +46,7 @@ from hardsave.vault.jobs.spec import JobId, JobSpec
 from hardsave.vault.jobs.state import Job
 from hardsave.vault.line import Timeline
 from hardsave.vault.vault import Vault
+from hardsave.vault.workspace import Workspace
 
 T = TypeVar("T")
 AgentFor = Agent[Any, Any] | Callable[[Job], Agent[Any, Any]]
@@ -107,9 +111,12 @@ class Worker:
         take_over: bool = False,
         grace_seconds: float = GRACE_SECONDS,
         told: Callable[[Job], object] | None = None,
+        periodic: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         """Run jobs as they come; ends as a runner of tasks does. `retry` says how long failed ones
-        wait before they are tried again; `told` gets each job when an attempt at it has ended."""
+        wait before they are tried again; `told` gets each job when an attempt at it has ended.
+        `periodic` jobs have a name, a `cron` line and the arguments of `jobs.add`: each is added
+        once each time, however many workers know it. They need a store on PostgreSQL."""
         runner = self._vault.tasks.runner(session, lease_seconds=lease_seconds, take_over=take_over)
         self._runner = runner
         with self._settling(), runner, self._telling(runner, grace_seconds) as wake:
@@ -121,6 +128,8 @@ class Worker:
                 grace_seconds=grace_seconds,
                 wants=self._wants,
                 ended=lambda attempt: self._ended(attempt, told, wake),
+                lanes=Lanes(states.lane, self._capabilities.lanes()),
+                periodic=occurrences.periodic(self._vault, periodic or {}),
             )
 
     def stop(self) -> None:
@@ -153,29 +162,23 @@ class Worker:
         if job.id != attempt.id:
             raise Misuse(f"job {attempt.id!r} goes on as {job.id!r}")  # a retry would not help
         self._closing.want(job.id, spec)
-        self._prepare(attempt, spec, id)
-        outcome = self._answered(attempt, job, spec, id)
-        return _storable(outcome.output)
-
-    def _prepare(self, attempt: Attempt, spec: JobSpec, id: JobId) -> None:
-        """Have conversation and files where the job goes on from."""
         line = self._vault.timeline(spec.lineage)
         head = _begun(line, spec, id)
-        if head is None:
-            return
-        log(__name__).info("job %r goes on from %s:%d", attempt.id, head.timeline, head.seq)
-        if spec.workspace is None or spec.keep_files or head.status == "completed":
-            return
-        workspace = files.workspace_of(self._vault, spec.workspace, attempt.id)
-        goal = head.id if head.id == spec.restore_from else None
-        files.bring_back(self._vault, line, workspace, attempt.task, goal)
+        if head is not None:
+            log(__name__).info("job %r goes on from %s:%d", attempt.id, head.timeline, head.seq)
+        with files.at_work(self._vault, attempt, spec, line, head) as workspace:
+            outcome = self._answered(attempt, _working_in(job, workspace), spec, id, workspace)
+        return _storable(outcome.output)
 
-    def _answered(self, attempt: Attempt, job: Job, spec: JobSpec, id: JobId) -> loop.Outcome[Any]:
+    def _answered(
+        self, attempt: Attempt, job: Job, spec: JobSpec, id: JobId, workspace: Workspace | None
+    ) -> loop.Outcome[Any]:
         """The run, and the questions that it stops with."""
         words: dict[str, loop.Verdict] = {}
         while True:
             try:
-                return self._awaited(attempt, self._run(attempt, job, spec, id, words))
+                running = self._run(attempt, job, spec, id, workspace, words)
+                return self._awaited(attempt, running)
             except loop.ApprovalNeeded as need:
                 words = {call.id: _asked(attempt, call, need.turn) for call in need.calls}
             except UsageLimitExceeded as error:
@@ -189,6 +192,7 @@ class Worker:
         job: Job,
         spec: JobSpec,
         id: JobId,
+        workspace: Workspace | None,
         words: Mapping[str, loop.Verdict],
     ) -> loop.Outcome[Any]:
         return await loop.run(
@@ -196,7 +200,7 @@ class Worker:
             spec.prompt,
             run_id=spec.lineage,
             line=self._vault.timeline(spec.lineage),
-            workspace=self._workspace(spec, id),
+            workspace=workspace,
             restore=False,  # they are there
             deps=None if self._deps is None else self._deps(job),
             model=None if spec.model is None else self._models[spec.model],
@@ -216,11 +220,6 @@ class Worker:
         if isinstance(found, Agent):
             return found
         return _made(job.spec.agent, found(job))
-
-    def _workspace(self, spec: JobSpec, id: JobId) -> Any:
-        if spec.workspace is None:
-            return None
-        return files.workspace_of(self._vault, spec.workspace, str(id))
 
     def _awaited(self, attempt: Attempt, work: Coroutine[Any, Any, T]) -> T:
         """Wait for a coroutine, for as long as the job is this attempt's."""
@@ -259,9 +258,9 @@ class Worker:
     def _telling(self, runner: Runner, grace_seconds: float) -> Iterator[Callable[[], None]]:
         """Meanwhile callbacks are told; what comes back asks for that to happen now."""
         written = notices.Notices(self._vault, allow_private=self._allow_private)
-        shift = side_shift(runner, notices.terms(self._callback_retry))
+        loop = side_loop(runner, notices.terms(self._callback_retry))
         offer = functools.partial(offers.offer, runner, self._capabilities.to_plain())
-        messenger = notices.Messenger(written, shift, offer)
+        messenger = notices.Messenger(written, loop, offer)
         with messenger.at_work(grace_seconds):
             yield messenger.wake
 
@@ -275,6 +274,13 @@ class Worker:
             told(self._vault.jobs.get(attempt.id))
         if attempt.task.state in ("completed", "failed"):
             wake()
+
+
+def _working_in(job: Job, workspace: Workspace | None) -> Job:
+    """A job as its agent is made for it: `spec.workspace` is where this attempt works."""
+    if workspace is None or workspace.path == Path(os.path.realpath(str(job.spec.workspace))):
+        return job
+    return job.replace(spec=replace(job.spec, workspace=str(workspace.path)))
 
 
 def _asked(attempt: Attempt, call: loop.PendingCall, turn: int) -> loop.Verdict:

@@ -52,7 +52,7 @@ class Keeping(AbstractCapability[Any]):
         request_context: ModelRequestContext,
         response: ModelResponse,
     ) -> ModelResponse:
-        """Before anybody acts on a response it is one that can be saved."""
+        """Before a tool acts on a response it is one that can be saved."""
         return sayable(response)
 
     def next_response(self) -> None:

@@ -31,7 +31,7 @@ class Conversation:
     """What was asked and not answered yet, as a text or as content for Pydantic AI."""
     begun_with: Any = None
     """What was asked, answered or not: by it a program that is started again knows its run. The
-    messages may not tell: tools add prompts to them, and whoever shortens them drops some."""
+    messages may not tell: tools add prompts to them, and code that shortens them drops some."""
     messages: list[Message] = field(default_factory=list)
     calls: dict[str, Noted] = field(default_factory=dict)
     turn: int = 0

@@ -1,7 +1,7 @@
 """What is on record about the tool calls of one response, and what follows from it. Pure.
 
 A call is known by the id that the model gave it. It was never begun, or it was begun and its
-end is on record, or neither: then nobody knows what it did, and the policy of its tool decides.
+end is on record, or neither: then what it did is unknown, and the policy of its tool decides.
 """
 
 import json
@@ -102,9 +102,9 @@ def policy_for(
 
 
 def verdict(noted: Noted | None, given: Verdict | None) -> Verdict | None:
-    """Whether a call that needs approval may be made; None: nobody has said so yet.
+    """Whether a call that needs approval may be made; None: that was not said yet.
 
-    What was decided stands: a call that has begun was approved, whatever is said later.
+    What was decided stands: a call that has begun was approved, also if it is denied later.
     """
     if noted is None:
         return given
@@ -126,7 +126,7 @@ def changed(args: Mapping[str, Any]) -> str:
 
 
 def told(noted: Noted) -> str:
-    """What a model is told about a call that nobody knows the end of."""
+    """What a model is told about a call whose end is unknown."""
     if noted.state == "raised":
         return (
             f"This call of {noted.tool!r} broke at {noted.at}: {noted.value}. It may have had a "

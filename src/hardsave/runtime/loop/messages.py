@@ -82,7 +82,7 @@ def sayable(response: ModelResponse) -> ModelResponse:
         try:
             [mended] = live(_mended(ModelMessagesTypeAdapter.dump_python([response], mode="json")))
         except (TypeError, ValueError, Misuse):
-            return response  # whoever saves it will say what is wrong
+            return response  # the save will say what is wrong
         assert isinstance(mended, ModelResponse)
         return mended
     return response

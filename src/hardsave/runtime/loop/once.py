@@ -1,7 +1,7 @@
 """What can be read only once, read: a generator, a `map`, an open file.
 
 A result is read more than once: to be kept, to be told the model, and with every request after
-that. So whatever would be used up by the first of them becomes a list before, wherever it stands
+that. So an iterator that the first of them would use up becomes a list before, wherever it stands
 in the result; what is as it was stays the same object. What a generator raises is raised here,
 where the tool was called.
 """
@@ -25,7 +25,7 @@ def _read(value: Any, above: tuple[int, ...]) -> Any:
     if isinstance(value, str | bytes | int | float | None):
         return value
     if id(value) in above or len(above) > _DEEPEST:
-        return value  # whoever stores it will say what is wrong
+        return value  # the save will say what is wrong
     above = (*above, id(value))
     if isinstance(value, Iterator):
         return [_read(each, above) for each in value]

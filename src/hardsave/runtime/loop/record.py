@@ -28,7 +28,7 @@ from hardsave.tuples import NamedTuple
 from hardsave.vault.checkpoint import Checkpoint, record_of
 from hardsave.vault.line import Timeline
 from hardsave.vault.line_saves import Directory
-from hardsave.vault.save_request import ANY_HEAD
+from hardsave.vault.save.request import ANY_HEAD
 
 Now = Callable[[], datetime]
 
@@ -48,7 +48,7 @@ def begins_with(messages: list[ModelMessage], others: list[ModelMessage]) -> boo
     """Whether a list begins with what another one holds.
 
     Asked for in this way, messages that are the same objects in both are not touched. Slices would
-    count references to each of them, thousands in memory that nobody has looked at for a while.
+    count references to each of them, thousands in memory that were not looked at for a while.
     """
     try:
         return others <= messages
@@ -138,7 +138,7 @@ class Record:
     async def finished(
         self, status: Status, messages: Sequence[ModelMessage] | None = None, **about: Any
     ) -> None:
-        """The run is over. Now all messages are looked at, for once: somebody may have changed one
+        """The run is over. Now all messages are looked at, for once: a tool may have changed one
         in place."""
         if messages is not None:
             self._take(messages)
@@ -264,7 +264,7 @@ class Record:
 
 
 async def _to_its_end(save: Callable[[], Checkpoint]) -> Checkpoint:
-    """A save in a thread. Whoever is cancelled meanwhile waits until it has ended: what is saved
+    """A save in a thread. A caller cancelled meanwhile waits until it has ended: what is saved
     next must not be overtaken by what was wanted before."""
     saving = asyncio.ensure_future(asyncio.to_thread(save))
     try:

@@ -1,8 +1,8 @@
 """Histories that no model accepts, made into ones that they do. Pure, on plain data.
 
-Whoever wrote a history may have been stopped in the middle. A model refuses it unless every
-tool call is answered, in the request right after it, exactly once, and nothing else is. Messages
-are those of Pydantic AI as JSON: `kind` and `parts`, each with its `part_kind`.
+The process that wrote a history may have been stopped in the middle. A model refuses it unless
+every tool call is answered, in the request right after it, exactly once, and nothing else is.
+Messages are those of Pydantic AI as JSON: `kind` and `parts`, each with its `part_kind`.
 """
 
 from collections import Counter

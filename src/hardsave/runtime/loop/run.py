@@ -111,7 +111,7 @@ async def run(
     `unknown` says what becomes of tools that were under way when a process died: one policy, or
     one by the tool's name; a tool's own stands in its metadata, and `ask` is the default: the
     model is told. `models` are those that a resume may choose from, by the name that was saved:
-    the one that they were asked by, whatever they call themselves in their answers.
+    the one that they were asked by, not what they call themselves in their answers.
     A tool that needs approval stops the run with `ApprovalNeeded`; `approvals` says by the ids of
     the calls that wait which may be made, and nothing about later ones: models give ids again.
     `events` makes it stream. The files of `workspace` are saved each
@@ -170,14 +170,15 @@ class _Opened(NamedTuple):
     """Whether the head of the timeline holds its messages."""
     resumed: bool
     is_waiting: bool = False
-    """Whether somebody was asked about its calls: a word is about these, and no others."""
+    """Whether a person was asked about its calls: a word is about these, and no others."""
 
 
 def _opened(
     line: Timeline, wanted: _Wanted, resume: bool, history: Sequence[ModelMessage] | None
 ) -> _Opened:
-    if line.head is not None and resume:
-        return _reopened(conversations.from_state(line.load(), line.name), wanted, line)
+    saved = line.load() if resume and line.head is not None else None
+    if saved is not None:  # else files alone were saved
+        return _reopened(conversations.from_state(saved, line.name), wanted, line)
     if wanted.prompt is None:
         raise Misuse(f"there is nothing to go on with on timeline {line.name!r}: give a prompt")
     begun = Conversation(
@@ -328,7 +329,7 @@ async def _walked(walk: AgentRun[Any, Out], node: Any, way: _Walk) -> Out:
     record = way.record
     while not isinstance(node, End):
         await _streamed(walk, node, way.events)
-        # How many messages there are tells nothing: somebody may keep them few.
+        # How many messages there are tells nothing: the caller may keep them few.
         is_asked = Agent.is_model_request_node(node)
         node = await walk.next(node)
         if is_asked and Agent.is_call_tools_node(node):

@@ -77,8 +77,8 @@ def _taken_apart(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, 
 
 
 def _head(body: Mapping[str, Any], at: int) -> dict[str, Any]:
-    """An answer to other words is another answer, even at the same turn: whoever goes back and asks
-    something else would take one id for one answer. The same words get the same once more."""
+    """An answer to other words is another answer, even at the same turn: an agent that goes back
+    and asks otherwise takes one id for one answer. The same words get the same once more."""
     asked = json.dumps(body.get("messages"), sort_keys=True)
     return {
         "id": f"msg_{at}_{sha256(asked.encode()).hexdigest()[:16]}",

@@ -85,7 +85,7 @@ class ScriptedModel:
 
     def settled(self) -> list[Request]:
         """Everything that was asked by clients that are gone: what they had sent when they were
-        killed is read first, however late that is. Whoever hangs in a stall has been heard."""
+        killed is read first, however late that is. A client that hangs in a stall was heard."""
         last = http.client.HTTPConnection("127.0.0.1", self._server.server_port, _PATIENCE_SECONDS)
         with contextlib.closing(last):
             last.request("GET", "/")  # once it is answered, all who came before have been let in
@@ -137,7 +137,7 @@ class _Server(ThreadingHTTPServer):
         self.model = model
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        self.model.let_in()  # before its thread begins: nobody is overlooked
+        self.model.let_in()  # before its thread begins: no client is overlooked
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -213,4 +213,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: whoever wants to know looks at `requests`."""
+        """Nothing: a test that wants to know looks at `requests`."""

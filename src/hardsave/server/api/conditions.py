@@ -9,7 +9,7 @@ from hardsave.server.errors import Refused
 from hardsave.server.route import Answer, Call
 from hardsave.stores.requests import OtherRequest
 from hardsave.vault import request_key
-from hardsave.vault.save_request import AnyHead
+from hardsave.vault.save.request import AnyHead
 
 _LONGEST_KEY = 200
 REPLAYED = ("Idempotent-Replayed", "true")

@@ -80,7 +80,9 @@ def show_state(call: Call) -> Answer:
         value = value[first : len(value) if limit is None else first + limit]
     elif call.asked["start"] or call.asked["limit"] is not None:
         raise Misuse("start and limit are about a list, and there is none at this path")
-    body = {"path": to_json(path), "total": total, "value": to_json(plain(value))}
+    told = to_json(plain(value))
+    told = data.with_short_texts(told) if call.asked["brief"] else told
+    body = {"path": to_json(path), "total": total, "value": told}
     return kept(Answer(body=body), tag)
 
 
@@ -191,7 +193,7 @@ ROUTES = (
         spec=Spec(
             "The state of a checkpoint, or what lies at a path of it",
             shape(path=ANY, total=or_null(WHOLE), value=ANY),
-            (*refs.AT, _STATE_PATH, _START, _STATE_LIMIT),
+            (*refs.AT, _STATE_PATH, _START, _STATE_LIMIT, flag("brief", "Cut long texts.")),
             headers=("If-None-Match",),
         ),
     ),

@@ -5,6 +5,7 @@ What lists show is read from rows alone. What needs an object for each checkpoin
 what was not captured) is told of one checkpoint at a time.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from hardsave import (
     Session,
     Task,
 )
+from hardsave.objects.hashing import digest
 from hardsave.page import Page
 from hardsave.tasks.step_list import TakenStep
 from hardsave.tasks.steps import UNKNOWN_ANSWERS, is_unknown_question
@@ -38,21 +40,25 @@ def page(found: Page[T], shown: Callable[[T], Any], **further: Any) -> dict[str,
     return {"items": [shown(each) for each in found], "next": found.next, **further}
 
 
-def checkpoint(one: Checkpoint) -> dict[str, Any]:
+def checkpoint(one: Checkpoint, *, is_brief: bool = False) -> dict[str, Any]:
     """A checkpoint as lists show it."""
     files = one.files
     summary = one.summary
     return {
-        **json_data.row(one),
+        **json_data.row(one, is_brief=is_brief),
         "workspace": None if files is None else files.workspace,
         "host": None if files is None else files.host,
-        "summary": None if summary is None else _summary(summary),
+        "summary": None if summary is None else _summary(summary, is_brief=is_brief),
     }
 
 
-def _summary(summary: StepSummary) -> dict[str, Any]:
+def _summary(summary: StepSummary, *, is_brief: bool = False) -> dict[str, Any]:
+    """A brief one names no paths, and what was said only where no prompt or call tells more."""
     files = summary.files
     told = summary.as_dict()
+    if is_brief:
+        said = "" if summary.prompt or summary.call else summary.said
+        told |= {"said": said, "call_id": "", "paths": []}
     return {**told, "files": None if files is None else files.as_dict()}
 
 
@@ -90,9 +96,9 @@ def session(one: Session[Checkpoint]) -> dict[str, Any]:
     }
 
 
-def node(one: GraphNode[Checkpoint]) -> dict[str, Any]:
+def node(one: GraphNode[Checkpoint], *, is_brief: bool = False) -> dict[str, Any]:
     return {
-        "checkpoint": checkpoint(one.checkpoint),
+        "checkpoint": checkpoint(one.checkpoint, is_brief=is_brief),
         "branches": [
             {"id": each.id, "timeline": each.timeline, "seq": each.seq} for each in one.branches
         ],
@@ -153,16 +159,54 @@ def job(one: Job) -> dict[str, Any]:
     }
 
 
-def approval(task: Task, one: Job | None) -> dict[str, Any]:
+def approval(task: Task, one: Job | None, *, is_brief: bool) -> dict[str, Any]:
     """A question that a person has to answer: of a job, or of a task of another program."""
+    question = task.question or ""
     return {
         "kind": "task" if one is None else "job",
         "id": task.id,
         "timeline": None if one is None else one.lineage,
-        "question": task.question or "",
-        "choices": list(UNKNOWN_ANSWERS) if is_unknown_question(task.question or "") else None,
-        "task": json_data.task(task),
+        "question": _cut(question) if is_brief else question,
+        "question_digest": question_digest(question),
+        "choices": list(UNKNOWN_ANSWERS) if is_unknown_question(question) else None,
+        "task": brief(json_data.task(task), is_brief=is_brief),
     }
+
+
+def question_digest(question: str) -> str:
+    """What is told in the place of a question that was read: one may be of any length."""
+    return f"question_{digest(question.encode()).hex()[:32]}"
+
+
+_LONG = ("text", "prompt", "question", "error_message", "failure", "result", "output")
+_NESTED = ("metadata", "about")
+
+
+def brief(told: dict[str, Any], *, is_brief: bool) -> dict[str, Any]:
+    """A task, a job or a happening, its long texts cut if it is to be brief. Another value that is
+    long, such as a result, is the beginning of its JSON then."""
+    if not is_brief:
+        return told
+    cut = {name: _cut(told[name]) for name in _LONG if name in told}
+    for name in _NESTED:
+        if isinstance(told.get(name), dict):
+            cut[name] = {key: _cut(value) for key, value in told[name].items()}
+    return {**told, **cut}
+
+
+def _cut(value: Any) -> Any:
+    """A value of JSON, or the beginning of one that is long."""
+    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if len(said) <= CUT else f"{said[: CUT - 1]}…"
+
+
+def with_short_texts(value: Any) -> Any:
+    """A value of JSON, the long texts in it cut."""
+    if isinstance(value, dict):
+        return {name: with_short_texts(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [with_short_texts(each) for each in value]
+    return _cut(value) if isinstance(value, str) else value
 
 
 def step(one: TakenStep) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from hardsave.server.api.shapes import (
 from hardsave.server.fields import PAGED, number, path, text
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.diff import FileDiff
-from hardsave.vault import file_sides, json_data
+from hardsave.vault import json_data
+from hardsave.vault.history import file_sides
 
 NOW = "now"
 _LONGEST = 1_000_000  # characters of one file's comparison

@@ -36,9 +36,10 @@ from hardsave.server.fields import Field, choice, flag, mapping, paths, text, va
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
 from hardsave.values.spelling import from_json, to_json
-from hardsave.vault import json_data, projects
-from hardsave.vault.places import OtherHost
+from hardsave.vault import json_data
 from hardsave.vault.vault import check_key_unused
+from hardsave.vault.workspaces import projects
+from hardsave.vault.workspaces.places import OtherHost
 
 _ABOUT = ("name", "kind", "description", "title")
 _SAYS_NOTHING: Mapping[str, Any] = {

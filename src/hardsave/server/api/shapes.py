@@ -247,6 +247,7 @@ APPROVAL = shape(
     id=TEXT,
     timeline=or_null(TEXT),
     question=TEXT,
+    question_digest=TEXT,
     choices=or_null(listed(TEXT)),
     task=named("Task"),
 )

@@ -1,6 +1,7 @@
 """Timelines and their checkpoints: lists, one of them, the graph."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from hardsave.errors import Misuse
@@ -10,6 +11,7 @@ from hardsave.server.fields import PAGED, Field, choice, flag, mapping, path, te
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
 
+_BRIEF = flag("brief", "Without metadata and paths; what was said only where no call tells more.")
 _GRAPH = Field(
     "limit",
     {"type": "integer", "minimum": 1, "maximum": 5_000, "default": 1_000},
@@ -85,7 +87,8 @@ def show_graph(call: Call) -> Answer:
     asked = call.asked
     line = call.vault.timeline(asked["timeline"])
     found = line.graph(limit=asked["limit"], after=asked["cursor"])
-    return Answer(body=data.page(found, data.node))
+    node = partial(data.node, is_brief=bool(asked["brief"]))
+    return Answer(body=data.page(found, node))
 
 
 _LISTED = (
@@ -144,7 +147,7 @@ ROUTES = (
         spec=Spec(
             "Checkpoints with their branches, newest first",
             page_of(shapes.named("GraphNode")),
-            (refs.NEEDED_TIMELINE, _GRAPH, PAGED[1]),
+            (refs.NEEDED_TIMELINE, _GRAPH, PAGED[1], _BRIEF),
         ),
     ),
 )

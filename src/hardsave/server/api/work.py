@@ -31,14 +31,19 @@ def list_tasks(call: Call) -> Answer:
     found = call.vault.tasks.find(
         state=asked["state"], newest_first=True, limit=asked["limit"], after=asked["cursor"]
     )
-    return Answer(body=data.page(found, json_data.task))
+    return Answer(body=data.page(found, lambda each: _brief(call, json_data.task(each))))
 
 
 def show_task(call: Call) -> Answer:
     one = call.vault.tasks.get(call.asked["id"])
-    history = [json_data.happening(each) for each in call.vault.tasks.history(one.id)]
+    happened = call.vault.tasks.history(one.id)
+    history = [_brief(call, json_data.happening(each)) for each in happened]
     steps = [data.step(each) for each in step_list.of_task(call.vault.tasks, one.id)]
-    return Answer(body={**json_data.task(one), "history": history, "steps": steps})
+    return Answer(body={**_brief(call, json_data.task(one)), "history": history, "steps": steps})
+
+
+def _brief(call: Call, told: dict[str, Any]) -> dict[str, Any]:
+    return data.brief(told, is_brief=call.asked["brief"])
 
 
 def cancel_task(call: Call) -> Answer:
@@ -62,10 +67,22 @@ def answer_task(call: Call) -> Answer:
         done = call.vault.tasks.answer(
             asked["id"],
             from_json(asked["answer"]),
-            question=asked["question"],
+            question=_question(call),
             key=key_of_act(call),
         )
     return noted.answered(Answer(body=json_data.task(done)))
+
+
+def _question(call: Call) -> str | None:
+    """The question that was read. If it was told by its digest, and the task has never asked one
+    with this digest, the digest stands for it: the answer is refused then."""
+    asked: str | None = call.asked["question"]
+    told: str | None = call.asked["question_digest"]
+    if told is None:
+        return asked
+    happened = call.vault.tasks.history(call.asked["id"])
+    every = (str(each.about["question"]) for each in happened if each.kind == "asked")
+    return next((each for each in every if data.question_digest(each) == told), told)
 
 
 def approvals(call: Call) -> Answer:
@@ -75,7 +92,7 @@ def approvals(call: Call) -> Answer:
         state="pending", newest_first=True, limit=_LOOKED_AT, after=asked["cursor"]
     )
     found = [
-        data.approval(task, jobs.get(task.id) if jobs.owns(task) else None)
+        data.approval(task, jobs.get(task.id) if jobs.owns(task) else None, is_brief=asked["brief"])
         for task in looked
         if task.question is not None
     ]
@@ -88,11 +105,11 @@ def approvals(call: Call) -> Answer:
 def list_jobs(call: Call) -> Answer:
     asked = call.asked
     found = call.vault.jobs.find(state=asked["state"], limit=asked["limit"], after=asked["cursor"])
-    return Answer(body=data.page(found, data.job))
+    return Answer(body=data.page(found, lambda each: _brief(call, data.job(each))))
 
 
 def show_job(call: Call) -> Answer:
-    return Answer(body=data.job(call.vault.jobs.get(call.asked["id"])))
+    return Answer(body=_brief(call, data.job(call.vault.jobs.get(call.asked["id"]))))
 
 
 def add_job(call: Call) -> Answer:
@@ -154,7 +171,7 @@ def approve_job(call: Call) -> Answer:
         done = call.vault.jobs.approve(
             asked["id"],
             arguments=None if asked["arguments"] is None else from_json(asked["arguments"]),
-            question=asked["question"],
+            question=_question(call),
             key=key_of_act(call),
         )
     return noted.answered(Answer(body=data.job(done)))
@@ -164,7 +181,10 @@ def deny_job(call: Call) -> Answer:
     asked = call.asked
     with noting_repeats() as noted:
         done = call.vault.jobs.deny(
-            asked["id"], asked["reason"] or "", question=asked["question"], key=key_of_act(call)
+            asked["id"],
+            asked["reason"] or "",
+            question=_question(call),
+            key=key_of_act(call),
         )
     return noted.answered(Answer(body=data.job(done)))
 
@@ -176,9 +196,13 @@ def delete_job(call: Call) -> Answer:
 
 
 _ID = text("id", "The id.", needed=True, most=MAX_TASK_NAME)
-_QUESTION = text(
-    "question", "The question that was read: refused if another is asked by now.", most=100_000
+_READ = (
+    text(
+        "question", "The question that was read: refused if another is asked by now.", most=100_000
+    ),
+    text("question_digest", "The same, told by the digest that it came with."),
 )
+_BRIEF = flag("brief", "Cut long texts, and tell long values by the beginning of their JSON.")
 _KEY = ("Idempotency-Key",)
 _CALLBACK = text("callback", "A URL that is told when the job is over.")
 _TURNS = number("max_turns", "How many turns it has.", 1, 100_000)
@@ -225,6 +249,7 @@ ROUTES = (
         "Tasks, newest first",
         page_of(_TASK),
         choice("state", "Only in this state.", *_TASK_STATES),
+        _BRIEF,
         *PAGED,
     ),
     _get(
@@ -233,6 +258,7 @@ ROUTES = (
         "One task, with all that happened to it, and the steps of its journal",
         also(TASK, history=listed(named("TaskEvent")), steps=listed(named("Step"))),
         _ID,
+        _BRIEF,
     ),
     _post("tasks/cancel", cancel_task, "Let a task not run, or not any further", _TASK, _ID),
     _post("tasks/retry", retry_task, "Put a failed task back to work", _TASK, *_RETRIED),
@@ -243,18 +269,26 @@ ROUTES = (
         _TASK,
         _ID,
         value("answer", "The answer, as hardsave.to_json spells it.", needed=True),
-        _QUESTION,
+        *_READ,
     ),
-    _get("approvals", approvals, "What waits for a person", page_of(named("Approval")), PAGED[1]),
+    _get(
+        "approvals",
+        approvals,
+        "What waits for a person",
+        page_of(named("Approval")),
+        _BRIEF,
+        PAGED[1],
+    ),
     _get(
         "jobs",
         list_jobs,
         "Jobs, newest first",
         page_of(_JOB),
         choice("state", "Only in this state.", *JOB_STATES),
+        _BRIEF,
         *PAGED,
     ),
-    _get("job", show_job, "One job, by any of its ids", _JOB, _ID),
+    _get("job", show_job, "One job, by any of its ids", _JOB, _ID, _BRIEF),
     _post("jobs", add_job, "Queue a job", _JOB, *_ADDED, status=202),
     _post("jobs/resume", resume_job, "Queue a job again, from its last save", _JOB, *_RESUMED),
     _post(
@@ -264,7 +298,7 @@ ROUTES = (
         _JOB,
         _ID,
         mapping("arguments", "Make it with these instead; the agent is told."),
-        _QUESTION,
+        *_READ,
     ),
     _post(
         "jobs/deny",
@@ -273,7 +307,7 @@ ROUTES = (
         _JOB,
         _ID,
         text("reason", "Told the agent.", most=2_000),
-        _QUESTION,
+        *_READ,
     ),
     Route(
         "DELETE",

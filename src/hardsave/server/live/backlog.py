@@ -49,6 +49,7 @@ class Backlog:
         self.floor = position
         self.position = position
         self.lost: Reason = "slow"  # why events below the floor are not here
+        self.era = 0  # rises when numbers may have been given again
         self._most = most
         self._most_bytes = most_bytes
         self._items: list[Item] = []
@@ -74,6 +75,12 @@ class Backlog:
         self.add([], position)
         self._items, self._bytes, self.floor = [], 0, position
         self.lost = "far_behind"
+
+    def begin_anew(self, position: int) -> None:
+        """The store was put back to how it was before: numbers may have been given again."""
+        self.jump(position)
+        self.lost = "store_changed"
+        self.era += 1
 
     def is_far_behind(self, number: int) -> bool:
         """Whether a client that comes with this number has missed too much to be told all of it."""

@@ -15,7 +15,8 @@ from hardsave.server.live.feed import in_thread
 from hardsave.tasks.threads import Crew
 from hardsave.values.text import dumps
 from hardsave.vault.checkpoint import Checkpoint
-from hardsave.vault.follow import Event
+from hardsave.vault.history.follow import RELOAD, Event
+from hardsave.vault.vault import generation
 
 OpenVault = Callable[[str, str | None], AbstractContextManager[Vault]]
 Encode = Callable[[Event[Checkpoint]], Mapping[str, Any]]
@@ -40,6 +41,7 @@ class ProjectEvents:
         self._loading = asyncio.Lock()
         self._frames: dict[tuple[int, Wanted], tuple[bytes, int]] = {}
         self._vault: Vault
+        self._generation: bytes
         self._using: ExitStack
         self.backlog: Backlog
 
@@ -51,11 +53,15 @@ class ProjectEvents:
     def open(self) -> None:
         with ExitStack() as using:
             self._vault = using.enter_context(self._open_vault())
+            self._generation = generation(self._vault)
             self.backlog = Backlog(self._vault.follow().after)
             self._using = using.pop_all()
 
     def look(self) -> Callable[[], bool]:
         events, position = read(self._vault, self.backlog.position, LIVE_EVENTS)
+        now = generation(self._vault)
+        if now != self._generation or any(event.kind == RELOAD for event in events):
+            return partial(self._begin_anew, self._vault.follow().after, now)
         if len(events) > LIVE_EVENTS:
             return partial(self._jump, self._vault.follow().after)
         return partial(self._take, [self._item(event) for event in events], position)
@@ -74,6 +80,12 @@ class ProjectEvents:
         self._frames.clear()
         return True
 
+    def _begin_anew(self, position: int, generation: bytes) -> bool:
+        self._generation = generation
+        self.backlog.begin_anew(position)
+        self._frames.clear()
+        return True
+
     def _item(self, event: Event[Checkpoint]) -> Item:
         data = dumps(self._encode(event)).encode("ascii")
         return Item(event.number, event.kind, event.timeline, event.task, data)
@@ -83,7 +95,7 @@ class ProjectEvents:
     async def joined(self, asked: Asked) -> "EventReader":
         if not asked.cursor:
             return EventReader(self, asked.wanted, self.backlog.position)
-        number = ids.decode(self._project, self._user, asked.cursor)
+        number = ids.decode(self._project, self._user, asked.cursor, self._generation)
         if number is None or not await self._is_there(number):
             return EventReader(self, asked.wanted, self.backlog.position, missed="unknown_id")
         async with self._loading:  # of many that come at once, the others find what one has read
@@ -131,7 +143,7 @@ class ProjectEvents:
         return found
 
     def id(self, number: int) -> str:
-        return ids.encode(self._project, self._user, number)
+        return ids.encode(self._project, self._user, number, self._generation)
 
     def hello(self, number: int, heartbeat_seconds: float) -> bytes:
         about = {"project": self._project, "heartbeat_seconds": heartbeat_seconds}
@@ -152,6 +164,7 @@ class EventReader:
         self._source = source
         self._wanted = wanted
         self._missed = missed
+        self._era = source.backlog.era
         self._number = number  # all up to it was told, or is not wanted
         self._told = number  # what the client knows of that
 
@@ -160,7 +173,7 @@ class EventReader:
 
     def next(self) -> bytes:
         backlog = self._source.backlog
-        if self._missed is None and self._number < backlog.floor:
+        if self._missed is None and (self._number < backlog.floor or self._era != backlog.era):
             self._missed = backlog.lost
         if self._missed is not None:
             return self._reload(self._missed, backlog.position)
@@ -173,6 +186,7 @@ class EventReader:
 
     def _reload(self, reason: sse.Reason, position: int) -> bytes:
         self._missed = None
+        self._era = self._source.backlog.era
         self._number = self._told = position
         return sse.reload(reason, id=self._source.id(position))
 

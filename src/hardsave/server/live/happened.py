@@ -5,7 +5,8 @@ from hardsave.errors import Misuse
 from hardsave.server.live import ids
 from hardsave.server.live.events import read
 from hardsave.vault.checkpoint import Checkpoint
-from hardsave.vault.follow import Event
+from hardsave.vault.history.follow import Event
+from hardsave.vault.vault import generation
 
 
 def page(
@@ -13,8 +14,8 @@ def page(
 ) -> tuple[list[Event[Checkpoint]], str]:
     """What happened behind an id, up to so many events, and the id to go on from, which a stream
     takes, too. An empty cursor is now. `Misuse` if the id is not one of this project and user."""
-    latest = vault.follow().after
-    number = ids.decode(project, user, cursor) if cursor else latest
+    latest, era = vault.follow().after, generation(vault)
+    number = ids.decode(project, user, cursor, era) if cursor else latest
     if number is None or number > latest:
         raise Misuse(
             "this cursor is none of these events: it is of another project or user, or the store "
@@ -23,4 +24,4 @@ def page(
     events, position = read(vault, number, limit)
     if len(events) > limit:
         events, position = events[:limit], events[limit - 1].number
-    return events, ids.encode(project, user, position)
+    return events, ids.encode(project, user, position, era)

@@ -11,7 +11,7 @@ from hardsave.values.text import dumps
 MEDIA_TYPE = "text/event-stream"
 HEADERS = (("X-Accel-Buffering", "no"),)  # or nginx would keep messages back
 
-Reason = Literal["far_behind", "slow", "unknown_id"]
+Reason = Literal["far_behind", "slow", "unknown_id", "store_changed"]
 
 
 def message(event: str, data: Mapping[str, Any], *, id: str = "") -> bytes:

@@ -12,6 +12,7 @@ from hardsave.stores.ledger import (
     first_unmet,
     lost_message,
 )
+from hardsave.stores.memory.rows import LedgerRows
 
 
 class MemoryLedger:
@@ -24,6 +25,23 @@ class MemoryLedger:
         self._by_key: dict[bytes, str] = {}
         self._entries: dict[str | None, dict[Id, EntryRecord]] = {}
         self._added = 0
+
+    def rows(self) -> LedgerRows:
+        entries = [entry for each in self._entries.values() for entry in each.values()]
+        return LedgerRows(
+            list(self.owners.values()), list(self._tasks.values()), self._added, entries
+        )
+
+    @classmethod
+    def of(cls, rows: LedgerRows) -> "MemoryLedger":
+        made = cls()
+        made.owners = {owner.id: owner for owner in rows.owners}
+        made._tasks = {task.name: task for task in rows.tasks}
+        made._by_key = {task.key: task.name for task in rows.tasks}
+        made._added = rows.added
+        for entry in rows.entries:
+            made.add(entry)
+        return made
 
     # Writing
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import Hash
@@ -19,6 +19,7 @@ from hardsave.stores.base import (
     Survives,
     Turn,
 )
+from hardsave.stores.claims import EVERYTHING
 from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
 from hardsave.stores.memory.queries import MemoryQueries
@@ -42,9 +43,13 @@ class MemoryStore(MemoryQueries):
         self._closed = False
 
     is_shared = False
+    claims = EVERYTHING
 
     def durability(self) -> Survives:
         return "nothing"
+
+    def failover(self) -> str:
+        return ""
 
     def commit(self, batch: Batch) -> int:
         with self._lock:
@@ -79,6 +84,13 @@ class MemoryStore(MemoryQueries):
         decided.tenant.number = number
         self._decided = None
         return number
+
+    def generation(self) -> bytes:
+        return b""
+
+    def users(self) -> list[str | None]:
+        with self._lock:
+            return list(self._tenants)
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         with self._lock:
@@ -203,7 +215,13 @@ class MemoryStore(MemoryQueries):
     def close(self) -> None:
         self._closed = True
 
+    @contextmanager
+    def _reading(self, user: str | None) -> Iterator[Tenant]:
+        with self._lock:
+            yield self._tenant(user)
+
     def _tenant(self, user: str | None) -> Tenant:
+        """What is stored for a user. The caller holds the lock."""
         if self._closed:
             raise Misuse("this store is closed; open it again")
         if self._decided is not None:

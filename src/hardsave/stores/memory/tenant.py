@@ -30,6 +30,7 @@ from hardsave.stores.base import (
     position,
 )
 from hardsave.stores.memory.ledger import MemoryLedger
+from hardsave.stores.memory.rows import TenantRows
 from hardsave.stores.workspaces import WorkspaceMove, check_workspace
 
 
@@ -55,6 +56,35 @@ class Tenant:
         self.number = 0  # of the last commit
         self.last_purge = 0
         self.pins: dict[bytes, float] = {}  # until when, by time.monotonic()
+
+    def rows(self) -> TenantRows:
+        return TenantRows(
+            self.number,
+            self.last_purge,
+            list(self.timelines.values()),
+            list(self.checkpoints.values()),
+            list(self.tombstones.values()),
+            list(self.labels.items()),
+            [(id, [Note(*one) for one in notes.items()]) for id, notes in self.notes.items()],
+            list(self.log.values()),
+            list(self.workspaces.values()),
+            self.ledger.rows(),
+        )
+
+    @classmethod
+    def of(cls, rows: TenantRows) -> "Tenant":
+        made = cls()
+        made.number, made.last_purge = rows.number, rows.last_purge
+        made.timelines = {line.name: line for line in rows.timelines}
+        for record in rows.checkpoints:
+            made.add(record)
+        made.tombstones = {stone.id: stone for stone in rows.tombstones}
+        made.labels = dict(rows.labels)
+        made.notes = {id: dict(notes) for id, notes in rows.notes}
+        made.log = {entry.id: entry for entry in rows.log}
+        made.workspaces = {each.id: each for each in rows.workspaces}
+        made.ledger = MemoryLedger.of(rows.ledger)
+        return made
 
     def apply(self, batch: Batch, number: int) -> int:
         """Do what was checked, after commit `number`; the number of this one."""

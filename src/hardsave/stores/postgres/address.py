@@ -17,7 +17,6 @@ from hardsave.tuples import NamedTuple
 
 _SCHEMA = "hardsave"
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-_SECRET = ("password", "sslpassword")
 
 
 class Address(NamedTuple):
@@ -35,7 +34,8 @@ def address_of(url: str) -> Address:
     """What a URL says. `Misuse` if libpq cannot read it, or the schema has no plain name."""
     try:
         base, _, after = url.partition("?")
-        given = parse_qsl(after, keep_blank_values=True)
+        _check_base(base)
+        given = parse_qsl(after.replace("+", "%2B"), keep_blank_values=True)  # libpq: no space
         schemas = [value for key, value in given if key == "schema"] or [_SCHEMA]
         rest = [pair for pair in given if pair[0] != "schema"]
         found = conninfo_to_dict(f"{base}?{urlencode(rest, quote_via=quote)}" if rest else base)
@@ -46,8 +46,15 @@ def address_of(url: str) -> Address:
         ) from None
     if not _PLAIN.fullmatch(schemas[0]):
         raise Misuse(f"schema={schemas[0]!r}: write small letters, digits and _ only")
-    plain = {key: value for key, value in found.items() if key not in _SECRET}
-    return Address(make_conninfo("", **found), schemas[0], _shown(plain, schemas[0]))
+    return Address(make_conninfo("", **found), schemas[0], _shown(found, schemas[0]))
+
+
+def _check_base(base: str) -> None:
+    """`ValueError` for a password with a `/` or `@` as it is: libpq would read the rest of it as
+    the name of a host or database, and messages tell those."""
+    where, _, database = base.partition("://")[2].partition("/")
+    if where.count("@") > 1 or "@" in database:
+        raise ValueError("@")
 
 
 def _shown(found: Mapping[str, object], schema: str) -> str:

@@ -17,6 +17,7 @@ from hardsave.defaults import BUSY_SECONDS, SERVER_CONNECTIONS, SERVER_SECONDS
 from hardsave.errors import Misuse, Unavailable
 from hardsave.progress import check_deadline, within_deadline
 from hardsave.stores.postgres.address import Address
+from hardsave.stores.postgres.overdue import answered_within
 from hardsave.stores.postgres.translation import is_passing, raise_ours
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ Asked = tuple[str, Values]  # a statement and its values
 CLOSED = "this store is closed; open it again"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5  # seconds between two attempts
 _ATTEMPT_SECONDS = 2.0  # for one connection; the pool itself pauses longer and longer
-_CONNECT = {
+CONNECT: dict[str, Any] = {
     "autocommit": True,
     "connect_timeout": 10,
     "application_name": "hardsave",
@@ -60,6 +61,18 @@ _SETTINGS = """
                WHEN current_setting('synchronous_commit') = 'off' THEN 'on'
                ELSE current_setting('synchronous_commit') END, false)
 """
+# A replica that takes over begins a timeline of its own; a restored dump is in another cluster.
+_GENERATION = """
+    SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' || CASE
+        WHEN pg_is_in_recovery()
+        THEN lpad(upper(to_hex((SELECT timeline_id FROM pg_control_checkpoint()))), 8, '0')
+        ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END
+"""
+_UNTOLD = (  # by servers that are not quite PostgreSQL, or to whom little is granted
+    psycopg.errors.FeatureNotSupported,
+    psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.UndefinedFunction,
+)
 _WITHIN = "SELECT set_config('statement_timeout', %s, true)"  # until the end of the transaction
 
 
@@ -73,6 +86,7 @@ class Connections:
         self._is_closed = False
         self._store_id: bytes | None = None  # which store it was when it was opened
         self._is_another = False
+        self.generation = b""  # of the server that the newest connection leads to
         self._pool: Pool | None = None
         self._process = 0
 
@@ -84,7 +98,7 @@ class Connections:
 
     def connect(self) -> Connection:
         """One beside the pool, which its caller closes; what fails is raised as it is meant."""
-        conninfo: Any = {**_CONNECT}
+        conninfo: Any = {**CONNECT}
         try:
             connection = psycopg.connect(self._address.conninfo, **conninfo)
             try:
@@ -108,7 +122,7 @@ class Connections:
         """Of this process: a child of a fork must not speak on its parent's connections."""
         pool: Pool = ConnectionPool(
             self._address.conninfo,
-            kwargs=_CONNECT,
+            kwargs=CONNECT,
             min_size=1,
             max_size=SERVER_CONNECTIONS,
             configure=self._configure,
@@ -132,6 +146,7 @@ class Connections:
             found = connection.execute("SELECT id FROM store")
         row = found.fetchone()
         self._is_another = row is None or row[0] != self._store_id
+        self.generation = _generation(connection)
 
     # Calls
 
@@ -198,19 +213,31 @@ class Connections:
             pool.close()
 
 
+def _generation(connection: Connection) -> bytes:
+    """Which history the server goes on with. A connection is lost with its server, so it is asked
+    once for each."""
+    try:
+        found = connection.execute(_GENERATION).fetchone()
+    except _UNTOLD:
+        return b""
+    assert found is not None
+    return str(found[0]).encode()
+
+
 def answers(
     connection: Connection, asked: Sequence[Asked], seconds: float = BUSY_SECONDS
 ) -> list[list[Row]]:
     """What several statements answer, in one pipeline: without a sync between them they are one
     transaction. None takes longer than the caller's deadline leaves."""
     limit = within_deadline(seconds)
-    if len(asked) == 1 and limit == BUSY_SECONDS:  # as the connection is set up
-        return [_asked(connection, *asked[0]).fetchall()]
-    with connection.pipeline():
-        if limit != BUSY_SECONDS:
-            connection.execute(_WITHIN, (str(max(1, int(limit * 1000))),))
-        cursors = [_asked(connection, *one) for one in asked]
-    return [cursor.fetchall() for cursor in cursors]
+    with answered_within(connection, limit):
+        if len(asked) == 1 and limit == BUSY_SECONDS:  # as the connection is set up
+            return [_asked(connection, *asked[0]).fetchall()]
+        with connection.pipeline():
+            if limit != BUSY_SECONDS:
+                connection.execute(_WITHIN, (str(max(1, int(limit * 1000))),))
+            cursors = [_asked(connection, *one) for one in asked]
+        return [cursor.fetchall() for cursor in cursors]
 
 
 def _asked(connection: Connection, sql: str, values: Values) -> psycopg.Cursor[Row]:

@@ -5,7 +5,7 @@ conversation that was saved turn by turn lies in one pack a turn, and refers bac
 packs before it along, and the more the further reads go back, so a long one is few round trips.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from hardsave.objects.hashing import Hash
@@ -20,20 +20,27 @@ _MOST_AHEAD = 4 * 1024 * 1024
 _LEAST_PACK = 256  # bytes, of which there may be many
 _PART_BYTES = 1 << 20  # of packs that a scan has in memory
 
-# The packs of what is asked for, and those right before the newest of them, within a bound of
-# bytes: a conversation refers back.
+# The packs of what is asked for, and older ones within a bound of bytes: conversations refer back.
+# These go on from `front`, down to which all was read before, if the newest pack asked for lies not
+# too far behind it (`reach`), and begin at that pack otherwise. The last column is the oldest.
 READ = """
     WITH wanted AS (
         SELECT DISTINCT pack FROM objects
         WHERE "user" = %(user)s AND hash = ANY (%(hashes)s::bytea[])
+    ), start AS (
+        SELECT CASE WHEN max(pack) BETWEEN %(reach)s AND %(front)s - 1
+                    THEN %(front)s ELSE max(pack) END AS id,
+               CASE WHEN max(pack) < %(front)s THEN %(ahead)s ELSE %(first)s END AS most
+        FROM wanted
     ), before AS (
-        SELECT id, sum(size) OVER (ORDER BY id DESC) AS bytes FROM packs
-        WHERE "user" = %(user)s AND id < (SELECT max(pack) FROM wanted)
-        ORDER BY id DESC LIMIT %(most)s
+        SELECT id FROM (
+            SELECT id, sum(size) OVER (ORDER BY id DESC) AS bytes FROM packs
+            WHERE "user" = %(user)s AND id < (SELECT id FROM start)
+            ORDER BY id DESC LIMIT %(packs)s) AS p
+        WHERE bytes <= (SELECT most FROM start)
     )
-    SELECT id, size, directory, body FROM packs
-    WHERE "user" = %(user)s AND id IN (
-        SELECT pack FROM wanted UNION SELECT id FROM before WHERE bytes <= %(bytes)s)
+    SELECT id, size, directory, body, (SELECT min(id) FROM before) FROM packs
+    WHERE "user" = %(user)s AND id IN (SELECT pack FROM wanted UNION SELECT id FROM before)
     ORDER BY id DESC
 """
 OF_OBJECTS = """
@@ -64,16 +71,23 @@ class StoredPack(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """How far reads of a user went back, and how much the next one brings along."""
+    """How far reads of a user went back, and how much the next one that goes back brings along."""
 
-    newest: int = 0  # pack of the last read
+    front: int = 0  # the oldest pack of those that were read before they were asked for
     ahead: int = _FIRST_AHEAD  # bytes
+    pack_bytes: int = _LEAST_PACK  # on average
+
+    @property
+    def reach(self) -> int:
+        """The oldest pack that a few more reads from the front would come to, about."""
+        return self.front - _MOST_AHEAD // self.pack_bytes
 
 
-def _next(seen: _Seen, newest: int) -> _Seen:
-    goes_back = newest < seen.newest
-    ahead = min(_MOST_AHEAD, seen.ahead * _MORE_AHEAD) if goes_back else _FIRST_AHEAD
-    return _Seen(newest, ahead)
+def _next(seen: _Seen, rows: Sequence[Row]) -> _Seen:
+    """What is known after a read of so many packs, the newest first."""
+    before = seen.ahead if rows[0][0] < seen.front else _FIRST_AHEAD
+    average = max(_LEAST_PACK, sum([row[1] for row in rows]) // len(rows))
+    return _Seen(rows[0][4] or rows[0][0], min(_MOST_AHEAD, before * _MORE_AHEAD), average)
 
 
 class ObjectReader:
@@ -90,12 +104,12 @@ class ObjectReader:
         if not wanted:
             return found
         seen = self._seen.get(user, _Seen())
-        values = {"user": user, "hashes": wanted, "bytes": seen.ahead}
-        values["most"] = seen.ahead // _LEAST_PACK
+        values = {"user": user, "hashes": wanted, "first": _FIRST_AHEAD, "reach": seen.reach}
+        values |= {"packs": seen.ahead // _LEAST_PACK, "front": seen.front, "ahead": seen.ahead}
         rows = self._connections.ask(READ, values)
         came = self._unpacked(rows)
         if rows:
-            self._seen[user] = _next(seen, rows[0][0])
+            self._seen[user] = _next(seen, rows)
         self._cache.put(user, came)
         found.update((address, came[address]) for address in wanted if address in came)
         return found
@@ -103,7 +117,7 @@ class ObjectReader:
     def _unpacked(self, rows: list[Row]) -> dict[Hash, bytes]:
         """The newest pack comes first: of what lies in two, the older one is right."""
         came: dict[Hash, bytes] = {}
-        for _, size, directory, body in rows:
+        for _, size, directory, body, _ in rows:
             came |= packs.unpack(directory, body, size)
         return came
 
@@ -132,11 +146,6 @@ class ObjectReader:
 
     def forget(self) -> None:
         self._cache = ObjectCache()
-
-
-def merged(parts: Iterator[StoredPack]) -> Iterator[Mapping[Hash, bytes]]:
-    """The objects alone."""
-    return (part.objects for part in parts)
 
 
 def of_rows(rows: list[Any]) -> dict[Hash, bytes]:

@@ -21,14 +21,21 @@ MIGRATIONS = (("tables_1.sql", "work_1.sql", "changes_1.sql", "refusals_1.sql", 
 VERSION = len(MIGRATIONS)
 OLDEST_SERVER = 140000  # version 14
 _ID_BYTES = 16
-_LOOK = "SELECT to_regclass(format('%%I.store', %s::text)) IS NOT NULL"
+_ABOUT = "SELECT current_setting('server_encoding'), pg_backend_pid()"
+# Read as rows: what a session has looked up by name it may remember, also that it was not there.
+_LOOK = """
+    SELECT EXISTS (
+        SELECT 1 FROM pg_catalog.pg_class AS c
+        JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE n.nspname = %s AND c.relname = 'store')
+"""
 
 
 def prepare(connections: Connections, schema: str, *, read_only: bool) -> bytes:
     """Have the store there, in the form that this version knows; its id."""
     connection = connections.connect()
     try:
-        _check_server(connection, connections.shown)
+        _check_server(connections, connection)
         version = _version(connection, schema, connections.shown)
         if version < VERSION:
             if read_only:
@@ -43,12 +50,29 @@ def prepare(connections: Connections, schema: str, *, read_only: bool) -> bytes:
         connection.close()
 
 
-def _check_server(connection: Connection, shown: str) -> None:
+def _check_server(connections: Connections, connection: Connection) -> None:
+    shown = connections.shown
     if connection.info.server_version < OLDEST_SERVER:
         raise Misuse(f"the server of {shown} is older than PostgreSQL 14; upgrade it")
-    found = connection.execute("SHOW server_encoding").fetchone()
-    if found != ("UTF8",):
+    found = connection.execute(_ABOUT).fetchone()
+    assert found is not None
+    encoding, pid = found
+    if encoding != "UTF8":
         raise Misuse(f"the database of {shown} is not encoded in UTF8; create one that is")
+    if pid != connection.info.backend_pid:
+        _check_pooler(connections, connection, pid)
+
+
+def _check_pooler(connections: Connections, connection: Connection, pid: int) -> None:
+    """A pooler is in between. One that gives a connection of its own to another client after each
+    transaction would give away settings and locks of ours."""
+    with connections.connect() as other, other.transaction():
+        pids = [each.execute(_ABOUT).fetchone() for each in (other, connection)]
+    if [pid == found[1] for found in pids if found is not None] != [False, True]:
+        raise Misuse(
+            f"a pooler in front of {connections.shown} shares sessions between its clients; give "
+            "this store one with pool_mode = session, or name the server itself"
+        )
 
 
 def _version(connection: Connection, schema: str, shown: str) -> int:

@@ -46,7 +46,13 @@ def failover(settings: ServerSettings) -> str:
     )
 
 
-def warning(asked: Durability, settings: ServerSettings) -> str | None:
-    """What to tell a caller that asked for more than the server gives."""
+def refusal(asked: Durability, settings: ServerSettings) -> str | None:
+    """What keeps a store from being opened for more than its server gives: what is acknowledged
+    would be lost, and nothing would say so."""
     found = faults(settings)
-    return "; ".join(found) if found and asked == "power" else None
+    if not found or asked != "power":
+        return None
+    return (
+        f"{'; '.join(found)}. Change that on the server, or open the store with "
+        "durability='process', which asks for no more"
+    )

@@ -1,15 +1,18 @@
 """The contract of `stores.base` on a PostgreSQL server."""
 
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
-from hardsave.errors import HardsaveError, Unavailable
+from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id, Note, OwnerRecord
 from hardsave.stores import packs
 from hardsave.stores.base import Batch, CheckpointGone, Durability, Survives, Turn
+from hardsave.stores.claims import EVERYTHING
+from hardsave.stores.dispatch import Hints
 from hardsave.stores.group_commit import GroupCommit, Ticket
 from hardsave.stores.host.cache_folder import cache_folder
 from hardsave.stores.ledger import Moment
@@ -17,20 +20,24 @@ from hardsave.stores.postgres import documents, schema, server_settings, soundne
 from hardsave.stores.postgres.address import address_of
 from hardsave.stores.postgres.collection import Collector
 from hardsave.stores.postgres.connections import Connection, Connections, Row, answers
-from hardsave.stores.postgres.objects import ObjectReader, merged
+from hardsave.stores.postgres.news import News
+from hardsave.stores.postgres.objects import ObjectReader
 from hardsave.stores.postgres.queries import PostgresQueries
 from hardsave.stores.postgres.refusals import Answer, number_in
 from hardsave.stores.postgres.translation import is_passing
 from hardsave.stores.postgres.turns import server_turn
 from hardsave.stores.results import Collected, Stats
 from hardsave.tuples import NamedTuple
+from hardsave.wording import without_password
+
+T = TypeVar("T")
 
 _GROUPS = 4  # that commit side by side; the callers of one user are always in the same
 _UNKNOWN = -1  # the number of a user that has never written
 _MICROSECONDS = 1_000_000
 
 _OBJECTS = "%s::bytea[], %s::bytea[], %s::bigint[], %s::bytea[], %s::bigint[], %s::bigint[]"
-_COMMIT = f"SELECT commit_1(%s::jsonb, %s::bytea[], {_OBJECTS})"
+_COMMIT = f"commit_1(%s::jsonb, %s::bytea[], {_OBJECTS})"
 _PUT = f"SELECT put_1(%s, %s, %s, {_OBJECTS})"
 _HOLD = """
     INSERT INTO owners (
@@ -60,6 +67,7 @@ class PostgresStore(PostgresQueries):
     """See `stores.base` for the contract. Threads share one instance; processes open their own."""
 
     is_shared = True
+    claims = EVERYTHING
 
     def __init__(
         self,
@@ -71,6 +79,7 @@ class PostgresStore(PostgresQueries):
     ) -> None:
         """With `read_only` nothing is made or written, and a missing store is `NotFound`."""
         self._address = address_of(url)
+        self.url = without_password(url)
         self._compress = compress
         self._read_only = read_only
         self._connections = Connections(
@@ -78,11 +87,14 @@ class PostgresStore(PostgresQueries):
         )
         self._id = schema.prepare(self._connections, self._address.schema, read_only=read_only)
         self._connections.start(self._id)
+        self._news = News(self._connections, self._id)
         self._objects = ObjectReader(self._connections)
-        self._users: dict[str | None, int] = {None: 0}  # they keep their numbers
+        # They keep their numbers, but in a server that has lost the last commits.
+        self._users: dict[tuple[bytes, str | None], int] = {}
         self._groups = [GroupCommit[_Write, int](self._write) for _ in range(_GROUPS)]
         self._latest = 0  # the last moment that this process has seen
-        self._warn(durability)
+        if not read_only:
+            self._check(durability)
 
     def __repr__(self) -> str:
         return f"PostgresStore({self._address.shown!r})"
@@ -113,6 +125,7 @@ class PostgresStore(PostgresQueries):
             for ticket in ordered:
                 ticket.error = error
             return
+        self._news.tell()
         for ticket, answer in zip(ordered, found, strict=True):
             try:
                 ticket.result = number_in(ticket.item.batch, answer)
@@ -168,30 +181,62 @@ class PostgresStore(PostgresQueries):
     def let_go(self, user: str | None, owner: Id) -> None:
         self._rows(_LET_GO, user, id=owner)
 
+    def dispatch(self, user: str | None, hints: Hints) -> AbstractContextManager[None] | None:
+        try:
+            from hardsave.stores.postgres import queue  # procrastinate, where tasks are run
+        except ImportError as error:
+            log(__name__).warning(
+                "this process asks the ledger all the time what is due, because it lacks %s; "
+                "install it with: pip install 'hardsave[postgres]'",
+                error.name,
+            )
+            return None
+        ((id,),) = self._connections.ask('SELECT "user" FROM lock_user_1(%s)', (user,))
+        return queue.telling(self._connections, self._address, id, hints)
+
     # Reading
 
     def _rows(self, sql: str, user: str | None, **values: Any) -> list[Row]:
-        return self._connections.ask(sql, {**values, "user": self._user(user)})
+        return self._of(user, lambda number: self._connections.ask(sql, {**values, "user": number}))
 
-    def _user(self, user: str | None) -> int:
-        known = self._users.get(user)
+    def _of(self, user: str | None, ask: Callable[[int], T]) -> T:
+        """What is asked about a user's number. If another server has taken over meanwhile, that may
+        be the number of another user there: the answer is not used, and it is asked anew."""
+        while True:
+            generation = self._connections.generation
+            found = ask(self._user(generation, user))
+            if self._connections.generation == generation:
+                return found
+            self._objects.forget()
+
+    def _user(self, generation: bytes, user: str | None) -> int:
+        if user is None:
+            return 0
+        known = self._users.get((generation, user))
         if known is None:
             rows = self._connections.ask("SELECT id FROM users WHERE name = %s", (user,))
             if not rows:
                 return _UNKNOWN
-            known = self._users[user] = int(rows[0][0])
+            known = self._users[generation, user] = int(rows[0][0])
         return known
+
+    def users(self) -> list[str | None]:
+        return [row[0] for row in self._connections.ask("SELECT name FROM users ORDER BY id")]
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         self._connections.check()
-        return self._objects.read(self._user(user), hashes)
+        return self._of(user, lambda number: self._objects.read(number, hashes))
 
     def missing(self, user: str | None, hashes: Collection[Hash]) -> set[Hash]:
         self._connections.check()
-        return self._objects.missing(self._user(user), hashes)
+        return self._of(user, lambda number: self._objects.missing(number, hashes))
 
     def scan(self, user: str | None) -> Iterator[Mapping[Hash, bytes]]:
-        return merged(self._objects.scan(self._user(user)))
+        generation = self._connections.generation
+        for part in self._objects.scan(self._of(user, lambda number: number)):
+            if self._connections.generation != generation:
+                raise Unavailable(f"another server took over {self._address.shown}; repeat it")
+            yield part.objects
 
     def latest_number(self, user: str | None) -> int:
         row = self._row('SELECT number FROM heads WHERE "user" = %(user)s', user)
@@ -200,6 +245,14 @@ class PostgresStore(PostgresQueries):
     def last_purge(self, user: str | None) -> int:
         row = self._row('SELECT purged FROM heads WHERE "user" = %(user)s', user)
         return 0 if row is None else int(row[0])
+
+    def listen(self, wake: threading.Event) -> None:
+        """See `stores.news`."""
+        self._connections.check()
+        self._news.listen(wake)
+
+    def generation(self) -> bytes:
+        return self._connections.generation
 
     # The store itself
 
@@ -214,10 +267,11 @@ class PostgresStore(PostgresQueries):
         (row,) = self._connections.ask(server_settings.ASK)
         return server_settings.ServerSettings._make(row)
 
-    def _warn(self, asked: Durability) -> None:
-        told = server_settings.warning(asked, self._settings())
-        if told is not None:
-            log(__name__).warning("%s: %s", self._address.shown, told)
+    def _check(self, asked: Durability) -> None:
+        refused = server_settings.refusal(asked, self._settings())
+        if refused is not None:
+            self.close()
+            raise Misuse(f"{self._address.shown}: {refused}")
 
     def local(self, what: str) -> str | None:
         folder = None if self._read_only else cache_folder()
@@ -252,6 +306,7 @@ class PostgresStore(PostgresQueries):
         return soundness.faults(self._connections)
 
     def close(self) -> None:
+        self._news.close()
         self._connections.close()
 
 
@@ -263,6 +318,8 @@ class _Write(NamedTuple):
 
 
 def _committed(connection: Connection, tickets: Sequence[Ticket[_Write, int]]) -> list[Answer]:
-    """What the server answers to each, in one round trip."""
-    asked = [(_COMMIT, ticket.item.values) for ticket in tickets]
-    return [rows[0][0] for rows in answers(connection, asked)]
+    """What the server answers to each. All are one statement: a client that is stopped between two
+    would keep users' rows locked for as long as it stands still."""
+    values = [value for ticket in tickets for value in ticket.item.values]
+    ((row,),) = answers(connection, [(f"SELECT {', '.join([_COMMIT] * len(tickets))}", values)])
+    return list(row)

@@ -12,6 +12,7 @@ from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id, Note, OwnerRecord
 from hardsave.stores import packs
 from hardsave.stores.base import Batch, Durability, Survives, Turn
+from hardsave.stores.claims import EVERYTHING
 from hardsave.stores.host.boot import awake, boot_id
 from hardsave.stores.ledger import Moment
 from hardsave.stores.local.database import OPEN_AGAIN
@@ -101,6 +102,13 @@ class SqliteStore(OpenFile):
         size = sum(map(len, objects.values()))
         made = 1 + size // packs.TARGET_BYTES
         self._merger.saw(self._writer.number_of_user(user), made, len(objects))
+
+    def generation(self) -> bytes:
+        return b""
+
+    def users(self) -> list[str | None]:
+        with self._reading() as connection:
+            return [row[0] for row in connection.execute("SELECT name FROM users ORDER BY id")]
 
     def read(self, user: str | None, hashes: Collection[Hash]) -> dict[Hash, bytes]:
         known = self._users.get(user)
@@ -257,6 +265,10 @@ class SqliteStore(OpenFile):
         return file_turn(f"{self.path}-{name}")
 
     is_shared = False
+    claims = EVERYTHING
+
+    def failover(self) -> str:
+        return ""
 
     def durability(self) -> Survives:
         """A file system in memory keeps nothing through a power loss, even what is synced to it."""

@@ -26,9 +26,22 @@ class Capabilities:
             return f"model {spec.model!r}"
         return None
 
+    def lanes(self) -> list[str]:
+        """The lanes of all jobs that it can take."""
+        return [_lane(agent, model) for agent in self.agents for model in (None, *self.models)]
+
     def to_plain(self) -> dict[str, list[str]]:
         """As other processes read it."""
         return {"agents": sorted(self.agents), "models": sorted(self.models)}
+
+
+def lane(spec: JobSpec) -> str | None:
+    """Where a job waits for a worker that has what it needs; None: for its own program."""
+    return None if spec.agent == OWN_PROGRAM else _lane(spec.agent, spec.model)
+
+
+def _lane(agent: str, model: str | None) -> str:
+    return f"job {agent}" if model is None else f"job {agent} {model}"
 
 
 def offered_by_workers(offered: Iterable[Any]) -> list[Capabilities]:

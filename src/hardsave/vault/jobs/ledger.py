@@ -21,7 +21,7 @@ from hardsave.stores import requests
 from hardsave.stores.ledger import Work
 from hardsave.stores.requests import MadeMeanwhile, Request
 from hardsave.tasks import acts, adding
-from hardsave.tasks.desk import Desk
+from hardsave.tasks.context import LedgerContext
 from hardsave.tasks.ledger import Tasks, desk_of, recover_by_itself
 from hardsave.tasks.states import is_cancelled
 from hardsave.tasks.task import Task, view
@@ -32,7 +32,7 @@ from hardsave.vault.jobs import state as states
 from hardsave.vault.jobs.reads import JobReads
 from hardsave.vault.jobs.spec import JobId, JobResumption, JobSpec, OnSuccess
 from hardsave.vault.jobs.state import Job, JobState, Saved
-from hardsave.vault.line import checkpoint_at, delete_with_tasks
+from hardsave.vault.line import Timeline, checkpoint_at, delete_with_tasks
 from hardsave.vault.operations import Entry
 
 _WORDS = ("prompt", "about")  # for people and models
@@ -43,7 +43,7 @@ class Jobs(JobReads):
     `ttl`, counted from the last save; `Jobs(vault, ttl=…)` keeps it for another time."""
 
     @property
-    def _desk(self) -> Desk:
+    def _context(self) -> LedgerContext:
         return desk_of(self._vault.tasks)
 
     # Adding
@@ -90,9 +90,9 @@ class Jobs(JobReads):
             about=dict(about or {}),
         )
         said = specs.to_plain(spec, JobId(id))
-        request = requests.request(self._desk, key, "add job", said, text, priority)
+        request = requests.request(self._context, key, "add job", said, text, priority)
         job, _ = requests.once(
-            self._desk,
+            self._context,
             request,
             lambda: self._added(spec, text or prompt, priority, request),
             lambda made: self.get(requests.told(made)["task"]),
@@ -104,8 +104,10 @@ class Jobs(JobReads):
         known = self._known(id, spec)
         if known is not None:
             return known
-        if self._vault.timeline(id).head is not None:
+        line = self._vault.timeline(id)
+        if line.head is not None and not _has_files_alone(line):
             raise Conflict(f"timeline {id!r} holds something else; choose another id for the job")
+        self._save_files(spec, line)
         try:
             self._queue(spec, JobId(id), text, priority, request)
         except MadeMeanwhile:
@@ -115,6 +117,13 @@ class Jobs(JobReads):
             if known is None:
                 raise
         return known or self.get(id)
+
+    def _save_files(self, spec: JobSpec, line: Timeline) -> None:
+        """Save the directory of a job that another host may run, so that its files are there. If
+        the job is not queued then, the next try saves them again."""
+        where = spec.workspace
+        if where is not None and self._context.store.is_shared and os.path.isdir(where):
+            line.save_files(where, description="the files that the job begins with")
 
     def _known(self, id: str, spec: JobSpec) -> Job | None:
         """A job that is there already, as it stands; `Conflict` if it was asked something else."""
@@ -134,7 +143,7 @@ class Jobs(JobReads):
     ) -> Task:
         self._check_kept(spec, id)
         record = adding.new(
-            self._desk,
+            self._context,
             id=str(id),
             text=text,
             key=f"{specs.KEY}:{id}",
@@ -145,7 +154,7 @@ class Jobs(JobReads):
             metadata={specs.KEY: specs.to_plain(spec, id)},
         )
         try:
-            return view(acts.add(self._desk, record, request), self._desk.codec, is_new=True)
+            return view(acts.add(self._context, record, request), self._context.codec, is_new=True)
         except MadeMeanwhile:
             raise
         except Conflict as error:
@@ -188,10 +197,16 @@ class Jobs(JobReads):
         A `key` names a request that may be made twice: the second time nothing is queued, and the
         job that was comes back as it stands, also if it has ended or was resumed again.
         """
+        if keep_files and self._context.store.is_shared:
+            raise Misuse(
+                f"job {id!r} has no directory of its own to keep the files of: hosts share this "
+                f"store, and each attempt begins with the files of the last save. Save yours on "
+                f"timeline {specs.parse(id).lineage!r}, then resume it without keep_files"
+            )
         asked = (id, from_ref, max_turns, callback, keep_files)
-        request = requests.request(self._desk, key, "resume job", *asked)
+        request = requests.request(self._context, key, "resume job", *asked)
         job, _ = requests.once(
-            self._desk, request, lambda: self._resumed(request, *asked), self._resumed_before
+            self._context, request, lambda: self._resumed(request, *asked), self._resumed_before
         )
         return job
 
@@ -235,7 +250,7 @@ class Jobs(JobReads):
         id = specs.parse(requests.told(made)["task"])
         is_deleted = self._saved(id.lineage) is None
         if is_deleted:
-            acts.cancel_unbegun(self._desk, str(id), made.number)
+            acts.cancel_unbegun(self._context, str(id), made.number)
         own, latest = self._task(id), self.get(str(id))
         if own and is_deleted and own.attempts == 0 and is_cancelled(own.state, own.error):
             raise _deleted_meanwhile(str(id))
@@ -263,7 +278,7 @@ class Jobs(JobReads):
         place of the agent's own, which is told so. `question` is what was read: `Conflict` if the
         job asks something else by now. For the `key` see `resume`: it answers one question, and
         none that the job asks later."""
-        request = requests.request(self._desk, key, "approve job", id, question, arguments)
+        request = requests.request(self._context, key, "approve job", id, question, arguments)
         answer = True if arguments is None else {specs.ARGUMENTS: dict(arguments)}
         return self._answered(id, answer, question, request)
 
@@ -276,7 +291,7 @@ class Jobs(JobReads):
         key: str | None = None,
     ) -> Job:
         """Let it not be made; the agent is told the reason, and goes on."""
-        request = requests.request(self._desk, key, "deny job", id, reason, question)
+        request = requests.request(self._context, key, "deny job", id, reason, question)
         return self._answered(id, reason or False, question, request)
 
     def _answered(self, id: str, answer: Any, question: str | None, request: Request) -> Job:
@@ -284,10 +299,10 @@ class Jobs(JobReads):
             job = self.get(id)
             if job.question is None:
                 raise Conflict(f"job {job.id!r} ({job.state}) has asked nothing")
-            acts.answer(self._desk, job.id, answer, question or job.question, request)
+            acts.answer(self._context, job.id, answer, question or job.question, request)
             return self.get(job.lineage)
 
-        job, _ = requests.once(self._desk, request, act, lambda _: self.get(id))
+        job, _ = requests.once(self._context, request, act, lambda _: self.get(id))
         return job
 
     # Letting go
@@ -296,9 +311,9 @@ class Jobs(JobReads):
         """Take a job out of the queue, and let what was saved of it go, so that it cannot be
         resumed; as it was. `undo` of the vault brings back what was saved. For the `key` see
         `resume`: it deletes nothing that comes later under the same id."""
-        request = requests.request(self._desk, key, "delete job", id)
+        request = requests.request(self._context, key, "delete job", id)
         job, _ = requests.once(
-            self._desk, request, lambda: self._deleted(id, request), self._deleted_before
+            self._context, request, lambda: self._deleted(id, request), self._deleted_before
         )
         return job
 
@@ -310,7 +325,7 @@ class Jobs(JobReads):
         if job.can_delete and self._saved(job.lineage) is not None:
             self._let_go(job, request)
         elif not job.is_over:
-            acts.cancel(self._desk, job.id, request)
+            acts.cancel(self._context, job.id, request)
         else:
             raise NotFound(f"nothing is saved of job {job.id!r}")
         # Of a delete and a resume at once, each writes before it looks: one of them sees the other,
@@ -325,7 +340,7 @@ class Jobs(JobReads):
         entry = operations.read(made)
         id = specs.parse(entry.effects.about["task"])
         if self._saved(id.lineage) is None:
-            acts.cancel_unbegun(self._desk, str(id.next), made.number)
+            acts.cancel_unbegun(self._context, str(id.next), made.number)
         task, found = self._task(id), self._was_saved(entry)
         if task is None and found is None:
             raise NotFound(f"job {str(id)!r} was deleted, and nothing is left of it")
@@ -350,7 +365,7 @@ class Jobs(JobReads):
         gone: list[str] = []
         for job in filter(self._is_late, self.every()):
             with contextlib.suppress(Conflict):  # it was put back to work meanwhile
-                self._let_go(job, Request(self._desk.new_id()))
+                self._let_go(job, Request(self._context.new_id()))
                 gone.append(job.id)
         return gone
 
@@ -364,11 +379,11 @@ class Jobs(JobReads):
                 raise _at_work(job.id)
             if task is not None and task.state == "pending" and job.is_over:
                 raise Conflict(f"job {job.id!r} was put back to work meanwhile; look at it again")
-            return acts.cancelling(self._desk, (job.id, specs.purge_id(job.id)))
+            return acts.cancelling(self._context, (job.id, specs.purge_id(job.id)))
 
         line = self._vault.timeline(job.lineage)
         done = delete_with_tasks(line, request, {"task": job.id}, work)
-        self._desk.told(done.entries, done)
+        self._context.told(done.entries, done)
 
     def _is_late(self, job: Job) -> bool:
         is_left = job.is_over and job.state != "succeeded"
@@ -379,6 +394,12 @@ class Jobs(JobReads):
         another machine than theirs this cannot be told."""
         with contextlib.suppress(Unavailable):
             recover_by_itself(self._vault.tasks)
+
+
+def _has_files_alone(line: Timeline) -> bool:
+    """Whether nothing but files was saved on it, as for a job that was about to be queued."""
+    head = line.head
+    return head is not None and head.files is not None and line.load() is None
 
 
 def _at_work(id: str) -> Conflict:

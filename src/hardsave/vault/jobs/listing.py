@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from hardsave.page import Page
 from hardsave.vault.arguments import not_a_cursor, place
+from hardsave.vault.history.session_list import Session, cursor_behind
 from hardsave.vault.jobs import state as states
 from hardsave.vault.jobs.state import JobState
-from hardsave.vault.session_list import Session, cursor_behind
 
 _PAGE = 200
 

@@ -8,7 +8,7 @@ from hardsave.errors import Misuse, NotFound
 from hardsave.page import Page, cursor_of, every
 from hardsave.tasks import offers
 from hardsave.tasks.ledger import Tasks, foresee, newest
-from hardsave.tasks.rescue import Foreseen
+from hardsave.tasks.reclaim import Foreseen
 from hardsave.tasks.task import Task
 from hardsave.tuples import NamedTuple
 from hardsave.vault.arguments import check_limit

@@ -110,6 +110,18 @@ def queued(task: Task | None) -> tuple[JobSpec, JobId] | None:
     return None if found is None else (found[0], specs.parse(task.id))
 
 
+TASKS = "tasks"
+
+
+def lane(task: Task) -> str | None:
+    """Where a task waits that a runner does not want, the same for all: jobs by what they need,
+    all else in `TASKS`. None: what belongs to a job has a thread of its own that looks for it."""
+    if specs.KEY not in task.metadata:
+        return TASKS
+    asked = queued(task)
+    return None if asked is None else capabilities.lane(asked[0])
+
+
 def latest_number(task: Task | None, found: Saved | None) -> int:
     """Of the ids that a job has had, the highest number; 0 if neither place knows a job."""
     asked = queued(task)

@@ -66,6 +66,20 @@ def restore(
     return attempt.restored
 
 
+def fill(root: bytes, plan: Plan, fetch: Fetch, *, name: str) -> None:
+    """Carry out a plan in a directory that is this process's alone and empty, and may be left as it
+    is if that ends: without a journal and without syncs. All of it, or `Unavailable`."""
+    with RootDirectory(root) as root_dir:
+        steps = Steps(root_dir, plan.steps, name, fetch, lasts=False)
+        steps.prepare()
+        conflicts = steps.take().conflicts
+    if conflicts:
+        raise Unavailable(
+            f"{os.fsdecode(conflicts[0].path)!r} could not be written to {os.fsdecode(root)!r}: "
+            f"{conflicts[0].reason}; all but {len(conflicts)} are there"
+        )
+
+
 def begin(
     root: bytes,
     plan: Plan,

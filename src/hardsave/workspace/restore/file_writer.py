@@ -25,6 +25,8 @@ from hardsave.workspace.snapshot.content import PART_BYTES, Fetch
 
 _AT_ONCE = 64
 _AT_ONCE_BYTES = 4 << 20
+_MANY_AT_ONCE = 1024
+_MANY_BYTES = 16 << 20
 _ZEROS = bytes(PART_BYTES)
 # Rights that were given to a program, not to another one in its place.
 _OF_THE_CONTENT = frozenset(["security.capability", "security.ima", "security.evm"])
@@ -34,13 +36,20 @@ _THREADS = 16
 Numbered = tuple[int, Step]
 
 
-def in_portions(writes: Iterable[Numbered]) -> Iterator[list[Numbered]]:
+def in_large_portions(writes: Iterable[Numbered]) -> Iterator[list[Numbered]]:
+    """The same for files that are not open together: a server is asked few times."""
+    return in_portions(writes, most=_MANY_AT_ONCE, most_bytes=_MANY_BYTES)
+
+
+def in_portions(
+    writes: Iterable[Numbered], *, most: int = _AT_ONCE, most_bytes: int = _AT_ONCE_BYTES
+) -> Iterator[list[Numbered]]:
     """Split writes into groups whose contents are fetched together."""
     some: list[Numbered] = []
     total = 0
     for number, step in writes:
         assert step.after is not None
-        if some and (len(some) == _AT_ONCE or total + step.after.size > _AT_ONCE_BYTES):
+        if some and (len(some) == most or total + step.after.size > most_bytes):
             yield some
             some, total = [], 0
         some.append((number, step))

@@ -23,6 +23,7 @@ from hardsave.workspace.restore.file_writer import (
     Numbered,
     copy_attributes,
     fill,
+    in_large_portions,
     in_portions,
     length,
     synced,
@@ -60,15 +61,23 @@ class Restored(NamedTuple):
 
 
 class Steps:
-    """The steps of one restore; the names of its temporary files have `name` in them."""
+    """The steps of one restore; the names of its temporary files have `name` in them. With
+    `lasts` what is written survives a power loss; else it may go with this process."""
 
     def __init__(
-        self, root_dir: RootDirectory, steps: Sequence[Step], name: str, fetch: Fetch
+        self,
+        root_dir: RootDirectory,
+        steps: Sequence[Step],
+        name: str,
+        fetch: Fetch,
+        *,
+        lasts: bool = True,
     ) -> None:
         self._root_dir = root_dir
         self._steps = steps
         self._prefix = TEMPORARY_PREFIX + name.encode() + b"-"
         self._fetch = fetch
+        self._is_lasting = lasts
         self._staged: set[int] = set()
         self._touched: set[bytes] = set()
         self._conflicts: dict[bytes, str] = {}
@@ -103,9 +112,12 @@ class Steps:
             self._guarded(number, step, self._verbs[step.do])
         writes = self._writes()
         self._writing = meter("writing", "files", lambda: Total(len(writes), length(writes)))
-        for some in in_portions(writes):
-            with ExitStack() as stack:
-                self._stage_all(some, stack)
+        for some in in_portions(writes) if self._is_lasting else in_large_portions(writes):
+            if self._is_lasting:
+                with ExitStack() as stack:
+                    self._stage_all(some, stack)
+            else:
+                self._stage_each(some)
 
     def take(self) -> Restored:
         """Replace, remove, and sync."""
@@ -219,6 +231,19 @@ class Steps:
         for number, step in some:
             if number in files:
                 self._guarded(number, step, partial(self._lasts, faults[number]))
+        self._writing.add(len(some))
+
+    def _stage_each(self, some: Sequence[Numbered]) -> None:
+        """The same without syncs, which would have all of them open at once."""
+        fetch = with_small(some, self._fetch)
+
+        def stage(number: int, step: Step) -> None:
+            with ExitStack() as stack:
+                if self._stage(fetch, number, step, stack) is not None:
+                    self._staged.add(number)
+
+        for number, step in some:
+            self._guarded(number, step, stage)
         self._writing.add(len(some))
 
     def _lasts(self, fault: OSError | None, number: int, step: Step) -> None:
@@ -406,7 +431,7 @@ class Steps:
             os.close(directory)
 
     def _sync(self) -> None:
-        for path in sorted(self._touched):
+        for path in sorted(self._touched) if self._is_lasting else ():
             self._sync_directory(path)
 
     def _sync_directory(self, path: bytes) -> None:

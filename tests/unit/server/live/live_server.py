@@ -19,7 +19,7 @@ from hardsave.server.live.events import OpenVault
 from hardsave.server.live.hub import Hub
 from hardsave.server.live.response import send_body
 from hardsave.server.live.sse import HEADERS, MEDIA_TYPE
-from hardsave.vault.follow import Event
+from hardsave.vault.history.follow import Event
 from tests.unit.server.live.sse_client import LIMIT, Listener
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from hardsave.server.live.asked import Asked
 from hardsave.server.live.backlog import Wanted
 from hardsave.server.live.events import EventReader, ProjectEvents
 from hardsave.tasks.threads import Crew
-from hardsave.vault.follow import Event
+from hardsave.vault.history.follow import Event
 from tests.unit.server.live.sse_client import message
 
 PROJECT, USER = "p", "kim"
@@ -202,6 +202,27 @@ def test_an_id_that_is_none_of_these_events_is_told_so(stage: Stage, cursor: str
     stage.save()
     stage.look()
     assert told(reader) == stage.saved[2:]
+
+
+def test_clients_are_told_that_numbers_were_given_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.save(3)
+    stage.look()
+    readers = [stage.join(), stage.join(stage.id(1))]
+    assert told(readers[1]) == stage.saved[1:]
+    stage.save(2)  # in a store that had lost what came before, so the numbers look right
+    monkeypatch.setattr("hardsave.server.live.events.generation", lambda vault: b"another")
+    assert stage.look()
+    newest = ids.encode(PROJECT, USER, 5, b"another")
+    for reader in readers:
+        assert message(reader.next()) == ("reload", newest, {"reason": "store_changed"})
+        assert reader.next() == b""
+    assert message(stage.join(stage.id(4)).next()).data == {"reason": "unknown_id"}
+    stage.save()
+    stage.look()
+    for reader in (*readers, stage.join(newest)):
+        assert told(reader) == stage.saved[5:]
 
 
 def test_an_id_that_the_feed_has_not_seen_yet_is_no_unknown_one(stage: Stage) -> None:

@@ -20,7 +20,7 @@ from hardsave.server.live.ids import encode as id_of
 from hardsave.server.projects import Project
 from hardsave.server.vaults import Vaults
 from hardsave.stores.memory.store import MemoryStore
-from hardsave.vault.follow import Event
+from hardsave.vault.history.follow import Event
 from tests.unit.server.live.live_server import Live, encode, live
 from tests.unit.server.live.sse_client import LIMIT, Listener
 

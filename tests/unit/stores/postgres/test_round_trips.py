@@ -28,6 +28,7 @@ def proxy() -> Iterator[Proxy]:
 def store(proxy: Proxy, tmp_path: Path) -> Iterator[PostgresStore]:
     store = PostgresStore(url_of(tmp_path, host=proxy.host))
     store.check_usable()  # the pool has its connection
+    store._news.tell = lambda: None  # type: ignore[method-assign] # on a connection of its own
     yield store
     store.close()
 
@@ -58,6 +59,22 @@ def test_a_commit_within_a_deadline_is_one_round_trip(proxy: Proxy, store: Postg
     line = Line(store)
     with hardsave.deadline(20), proxy.counting(1):
         line.save()
+
+
+def test_a_conversation_of_1000_messages_is_loaded_in_six_round_trips(
+    proxy: Proxy, tmp_path: Path
+) -> None:
+    """Two look at the timeline, one at the checkpoint, three go back through its packs."""
+    said = [{"role": "user", "content": f"{at:04}" * 256} for at in range(1_000)]
+    with hardsave.open(url_of(tmp_path), durability="process") as vault:
+        line = vault.timeline("main")
+        for at in range(0, 1_000, 2):
+            line.append({"messages": said[at : at + 2]})
+    with hardsave.open(url_of(tmp_path, host=proxy.host)) as vault:
+        line = vault.timeline("main")
+        assert line.head is not None, "the pool has its connection"
+        with proxy.counting(6):
+            assert line.load() == {"messages": said}
 
 
 def test_threads_of_one_user_share_a_transaction(
@@ -212,3 +229,17 @@ def test_a_long_conversation_is_read_in_few_round_trips(proxy: Proxy, tmp_path: 
         assert found is not None
         assert found.state == {"messages": messages}
         assert proxy.round_trips - before <= 8
+
+
+def test_a_server_that_never_answers_is_waited_for_no_longer_than_the_deadline(
+    proxy: Proxy, store: PostgresStore
+) -> None:
+    line = Line(store)
+    line.save()
+    proxy.is_silent = True
+    with hardsave.deadline(0.2), pytest.raises(Unavailable):
+        line.save()
+    proxy.is_silent = False
+    store.commit(a_note("goes through again"))
+    assert store.saved(None, 0, 9) == line.saved
+    assert len(store.log(None, 0, 9)) == 1

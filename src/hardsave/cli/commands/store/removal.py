@@ -16,7 +16,7 @@ from hardsave.timeline.refs import to_text
 
 if TYPE_CHECKING:
     from hardsave.timeline.retention import RetentionChoice, RetentionPlan
-    from hardsave.vault.purge import Purged
+    from hardsave.vault.purge.purge import Purged
 
 
 @command(

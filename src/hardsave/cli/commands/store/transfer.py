@@ -12,7 +12,7 @@ from hardsave.cli.session import Session
 from hardsave.errors import Misuse, NotFound
 
 if TYPE_CHECKING:
-    from hardsave.vault.transfer import Imported
+    from hardsave.vault.transfer.transfer import Imported
 
 
 @command(

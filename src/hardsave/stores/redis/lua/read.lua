@@ -1,0 +1,2 @@
+-- What a reader has not read: id.
+return since(ARGV[1])

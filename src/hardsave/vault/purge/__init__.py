@@ -1,0 +1,1 @@
+"""What must be gone is gone, from every file of the store."""

@@ -1,0 +1,1 @@
+"""Putting checkpoints on a timeline: the request, the capture, the batch."""

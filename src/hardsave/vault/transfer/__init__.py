@@ -1,0 +1,1 @@
+"""Timelines carried to another store: export and import."""

@@ -1,0 +1,1 @@
+"""Reading everything once, to know that it can be read."""
