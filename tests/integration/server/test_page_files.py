@@ -47,6 +47,8 @@ def test_the_tree_opens_by_keyboard_and_comes_back_after_a_file(visitor: Visitor
     visitor.page.get_by_role("button", name="Back to all files").click()
     expect(tree).to_be_focused()
     expect(tree.get_by_role("treeitem").filter(has_text="rates.py")).to_be_visible()
+    visitor.page.reload()
+    expect(tree.get_by_role("treeitem").filter(has_text="rates.py")).to_be_visible()
 
 
 def test_a_file_that_is_no_text_is_only_downloaded(visitor: Visitor) -> None:
@@ -68,7 +70,8 @@ def test_two_moments_are_compared_and_each_with_the_disk(chromium: Browser, star
         visitor.page.keyboard.press("c")
         expect(visitor.page.locator(".sums")).to_contain_text("Messages: 1 → 3")
         expect(visitor.page.locator(".l.added")).to_have_count(4)
-        visitor.button("Side by side").click()
+        visitor.page.keyboard.press("u")
+        expect(visitor.button("Side by side")).to_have_attribute("aria-pressed", "true")
         expect(visitor.page.locator(".pair .l.removed")).to_have_count(1)
         visitor.page.get_by_label("To", exact=True).fill(":6")
         visitor.page.keyboard.press("Enter")
@@ -97,4 +100,13 @@ def test_two_thousand_files_are_listed_and_opened_one_by_one(
         expect(visitor.page.locator(".sums")).to_contain_text("2,000 files differ")
         assert visitor.page.locator(".row").count() <= 100
         visitor.page.locator(".entry.file").first.click()
+        expect(visitor.page.locator(".l.added code")).to_have_text("two")
+        changes = visitor.page.locator("virtual-list.changes")
+        changes.evaluate("(list) => { list.scrollTop = 20_000; }")
+        seen = changes.evaluate("(list) => list.anchor.row")
+        kept = "history.state?.compared?.anchor.row"
+        visitor.until("it is kept", lambda: visitor.page.evaluate(kept) == seen)
+        visitor.page.reload()
+        visitor.until("it is back", lambda: changes.evaluate("(list) => list.anchor.row") == seen)
+        changes.evaluate("(list) => { list.scrollTop = 0; }")
         expect(visitor.page.locator(".l.added code")).to_have_text("two")

@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.integration.server.browser import CONTRAST, NEEDS_CHROMIUM, Visitor, visiting
 from tests.integration.server.conftest import Server, Start
-from tests.integration.server.session_page import said
+from tests.integration.server.session_page import at, said
 from tests.integration.server.session_story import NAME, Story, call, result, say, user
 
 pytestmark = NEEDS_CHROMIUM
@@ -49,6 +49,21 @@ def test_hostile_content_is_shown_and_does_nothing(chromium: Browser, start: Sta
         page.get_by_role("button", name="Show 200 KB more").click()
         expect(page.locator(".rest")).to_contain_text("The first 400 KB of 1.0 MB")
         assert page.locator("main img, main script").count() == 0
+        visitor.go("diff", timeline=name, **{"from": ":3", "to": ":4"})
+        expect(page.locator(".l.added")).to_contain_text("more characters")
+        visitor.go("session", timeline=name, at=":1")
+        at(visitor, 1)
+        page.keyboard.press("r")
+        going = page.get_by_role("dialog").get_by_role("listitem").filter(has_text="wide.txt")
+        expect(going).to_be_visible()
+        page.keyboard.press("Escape")
+        visitor.go("search", text="evil")
+        expect(page.locator(".hit").first).to_contain_text("\\u{202e}")
+        visitor.go("")
+        expect(page.locator(".session .name")).to_contain_text("<script>document.title")
+        assert page.locator("main img, main script").count() == 0
+        visitor.go("session", timeline=name)
+        expect(page.get_by_role("heading", level=1)).to_contain_text("<script>")
         assert "taken" not in page.title().split(" · ")[1:]
         assert page.evaluate("document.title").endswith("· Hardsave")
 
@@ -77,3 +92,36 @@ def test_on_a_phone_the_panes_are_tabs(chromium: Browser, storied: Server) -> No
                 "aria-selected", "true"
             )
             assert visitor.overflow <= 0
+        visitor.go("session", timeline=NAME, file="cart.py")  # a link to a file leads to it
+        expect(visitor.page.locator(".viewer")).to_be_visible()
+        visitor.page.get_by_role("tab", name="Conversation").click()
+        expect(visitor.page.locator(".pane.talk")).to_be_visible()
+
+
+def test_eight_tabs_of_one_browser_are_all_live(chromium: Browser, start: Start) -> None:
+    server = start()
+    with server.vault() as vault:
+        line = vault.timeline("busy")
+        line.append({"messages": [user("Go on")]})
+        with visiting(chromium, server) as visitor:
+            visitor.page.goto("about:blank")  # the page after the login may listen already
+            streams: list[str] = []
+            visitor.context.on(
+                "request",
+                lambda asked: streams.append(asked.url) if "/events" in asked.url else None,
+            )
+            tabs = [visitor.page, *(visitor.context.new_page() for _ in range(7))]
+            for tab in tabs:
+                tab.goto(f"{server.url}/#/session?timeline=busy")
+                expect(tab.locator(".live")).to_have_text("live")
+            visitor.until("one of them listens", lambda: streams)
+            line.append({"messages": [say("Heard by all")]})
+            for tab in tabs:
+                expect(tab.locator(".moment-label b")).to_have_text(":2")
+                expect(tab.locator(".conversation .message").last).to_contain_text("Heard by all")
+            tabs.pop(0).close()  # the one that listened
+            visitor.page = tabs[0]
+            line.append({"messages": [say("Heard by the others")]})
+            for tab in tabs:
+                expect(tab.locator(".moment-label b")).to_have_text(":3")
+            assert len(streams) == 2

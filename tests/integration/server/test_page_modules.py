@@ -66,6 +66,22 @@ def test_a_conversation_that_was_written_anew_has_the_sections_since(page: Visit
     ]
 
 
+def test_a_prompt_that_a_hook_tells_of_begins_at_the_message_that_follows(page: Visitor) -> None:
+    """It is saved before the agent has written the prompt down."""
+    asked = [
+        {**step(0, 0, "one"), "description": "before: one"},
+        step(7, 7),
+        {**step(8, 1, "two"), "description": "answered; before: two"},
+        step(12, 4),
+    ]
+    found = called(page, "sections.js", "sections", asked, 12)
+    assert [(each["start"], each["count"], each["prompt"]) for each in found] == [
+        (0, 8, "one"),
+        (8, 4, "two"),
+    ]
+    assert called(page, "sections.js", "sections", asked[:1], 0) == []
+
+
 def operation(kind: str, *, undone: bool = False) -> dict[str, Any]:
     return {"kind": kind, "is_undone": undone}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.integration.server.browser import NEEDS_CHROMIUM, Visitor, visiting
 from tests.integration.server.conftest import Server, Start
@@ -152,6 +152,35 @@ def test_of_two_people_one_rewinds_and_the_other_is_told(scene: Scene, chromium:
         at(scene.visitor, 2)  # the first one sees it
         assert (scene.head, scene.story.read("cart.py")) == (2, SECOND)
         assert other.complaints.pop().startswith("Failed to load resource")
+
+
+def test_of_two_rewinds_at_once_one_is_done_and_the_other_refused(
+    scene: Scene, chromium: Browser
+) -> None:
+    """Both are on their way before either is answered; which one wins is open."""
+    with visiting(chromium, scene.server) as other:
+        second = Scene(scene.server, scene.story, other)
+        held: list[Route] = []
+
+        def hold(route: Route) -> None:
+            held.append(route)
+
+        for one, number in ((scene, 1), (second, 2)):
+            one.open(number)
+            one.preview()
+            one.page.route("**/api/v1/rewind", hold)
+            one.visitor.button("Rewind both").click()
+        other.until("both are on their way", lambda: len(held) == 2)
+        for route in held:
+            route.continue_()
+        told = scene.page.get_by_role("alert").or_(scene.page.locator("#notices .notice"))
+        expect(told.first).to_contain_text(re.compile("Nothing was done|Rewound"))
+        won, lost = (scene, second) if scene.head == 1 else (second, scene)
+        expect(won.page.locator("#notices")).to_contain_text(f"Rewound to :{scene.head}.")
+        expect(lost.page.get_by_role("alert")).to_contain_text("Nothing was done")
+        assert scene.story.read("cart.py") == (FIRST if scene.head == 1 else SECOND)
+        assert {each.seq for each in scene.line.checkpoints()} >= set(range(1, 8))
+        assert lost.visitor.complaints.pop().startswith("Failed to load resource")
 
 
 def test_files_of_another_session_go_back_only_if_that_is_wanted(scene: Scene) -> None:

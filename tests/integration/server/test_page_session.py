@@ -94,6 +94,40 @@ def test_an_address_leads_to_the_same_state_again(visitor: Visitor) -> None:
     expect(visitor.page.locator(".message.shut")).to_have_count(2)
 
 
+def test_a_reload_leaves_a_person_where_they_read(visitor: Visitor) -> None:
+    visitor.go("session", timeline="long")
+    page, feed = visitor.page, visitor.page.get_by_role("feed")
+    expect(said(visitor).last).to_contain_text("Message 9999.")
+    feed.evaluate("(list) => { list.scrollTop = 200_000; }")
+    first = "(list) => list.source && list.source.length && `${list.anchor.row}`"
+    seen = feed.evaluate(first)
+    visitor.until("it is kept", lambda: page.evaluate("history.state?.talk?.number"))
+    page.reload()
+    visitor.until("it is back", lambda: feed.evaluate(first) == seen)
+    expect(said(visitor).first.locator(".text")).to_be_attached()
+    page.get_by_role("link", name="Sessions").click()
+    visitor.see(".session")
+    page.go_back()
+    visitor.until("it is back", lambda: feed.evaluate(first) == seen)
+    visitor.go("session", timeline="long")  # a link from elsewhere leads to the end
+    expect(said(visitor).last).to_contain_text("Message 9999.")
+
+
+def test_two_moments_are_compared_by_a_click_with_shift(visitor: Visitor) -> None:
+    visitor.go("session", timeline=NAME)
+    at(visitor, 7)
+    moment(visitor, 2).click(modifiers=["Shift"])
+    expect(visitor.page.get_by_label("From")).to_have_value(":2")
+    expect(visitor.page.get_by_label("To")).to_have_value(":7")
+    visitor.page.go_back()
+    visitor.page.locator("summary", has_text="Compare").click()
+    visitor.button("with another moment…").click()
+    visitor.page.get_by_role("textbox", name="Where").fill("5")
+    visitor.page.keyboard.press("Enter")
+    expect(visitor.page.get_by_label("From")).to_have_value(":5")
+    expect(visitor.page.get_by_label("To")).to_have_value(":7")
+
+
 def test_g_goes_to_a_number_a_name_and_a_message(visitor: Visitor) -> None:
     visitor.go("session", timeline=NAME)
     at(visitor, 7)
@@ -222,5 +256,37 @@ def test_what_is_saved_elsewhere_does_not_move_what_is_looked_at(
 
 def test_what_is_not_there_is_said_with_a_way_on(visitor: Visitor) -> None:
     visitor.go("session", timeline="no-such")
-    expect(visitor.page.get_by_role("alert")).to_contain_text("no-such")
+    told = visitor.page.locator(".empty[role=alert]")
+    expect(told).to_contain_text("'no-such'; 'hardsave timelines' lists them")
+    told.get_by_role("button", name="All sessions").click()
+    expect(visitor.page.locator(".session .name").first).to_be_visible()
     visitor.complaints.clear()  # a browser reports each 404
+
+
+def test_the_link_past_the_header_leads_to_the_screen_that_is_shown(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.go("session", timeline=NAME)
+    at(visitor, 7)
+    address = page.url
+    page.get_by_role("link", name="Skip to content").press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Fix the total")
+    assert page.url == address
+
+
+def test_a_screen_that_cannot_be_loaded_says_so_and_comes_when_it_can(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.go("session", timeline=NAME)
+    at(visitor, 7)
+    page.route("**/assets/**/health.js", lambda asked: asked.abort())
+    page.keyboard.press("H")
+    expect(page.get_by_role("alert")).to_contain_text("the server does not answer")
+    page.unroute("**/assets/**/health.js")
+    visitor.button("Try again").click()
+    expect(page.get_by_role("heading", name="Health")).to_be_visible()
+    page.route("**/api/v1/**", lambda asked: asked.abort())
+    page.go_back()
+    expect(page.locator(".empty[role=alert]")).to_contain_text("the server does not answer")
+    uncaught = [each for each in visitor.complaints if not each.startswith("Failed to load")]
+    assert uncaught == []
+    visitor.complaints.clear()

@@ -6,6 +6,7 @@ import { dialog, fail, say } from "./notices.js";
 import { go, href } from "./router.js";
 
 const OVER = ["completed", "failed", "rolled_back"];
+const AGAIN = ["failed", "rolled_back"];
 const SHOWN = 100; // checkpoints to resume from
 const POLICIES = [
   ["", "as the program says"],
@@ -14,11 +15,12 @@ const POLICIES = [
   ["ask", "ask about each"],
 ];
 
-/** Does it, and says so; what the server answered, or null if it refused. */
-async function done(path, body, said, options) {
+/** Does it, and says so, with a button for what can be done next; what the server answered, or null if
+ * it refused. */
+async function done(path, body, said, options, further = null) {
   try {
     const answer = await act(path, body, options);
-    say(said);
+    say(said, { act: further });
     return answer;
   } catch (problem) {
     fail(problem);
@@ -31,11 +33,12 @@ export function jobActs(job, reload, { brief = false } = {}) {
   if (!may("act")) return [];
   const run = (make) => async () => (await make(job)) && reload();
   return [
-    job.can_resume && button("Resume…", "resume", run(resume), "primary"),
-    job.question !== null && h("a", { class: "button", href: href("inbox", { id: job.id }) }, "Answer"),
-    !job.is_over && button("Cancel", "cancel", run(({ id }) => done("tasks/cancel", { id }, `${id} is cancelled`))),
-    !brief && job.can_delete && button("Delete…", "delete", run(remove)),
-    !brief && may("admin") && job.checkpoint !== null && button("Purge…", "purge", run(purge)),
+    job.can_resume && button("Resume…", job, "resume", run(resume), "primary"),
+    !job.can_resume && AGAIN.includes(job.state) && button("Retry…", job, "retry", run(retry), "primary"),
+    job.question !== null && answering(job),
+    !job.is_over && button("Cancel", job, "cancel", run(cancel)),
+    !brief && job.can_delete && button("Delete…", job, "delete", run(remove)),
+    !brief && may("admin") && job.checkpoint !== null && button("Purge…", job, "purge", run(purge)),
   ];
 }
 
@@ -43,17 +46,33 @@ export function taskActs(task, reload) {
   if (!may("act")) return [];
   const run = (make) => async () => (await make(task)) && reload();
   return [
-    ["failed", "rolled_back"].includes(task.state) && button("Retry…", "retry", run(retry), "primary"),
-    task.question !== null && h("a", { class: "button", href: href("inbox", { id: task.id }) }, "Answer"),
-    !OVER.includes(task.state) && button("Cancel", "cancel", run(({ id }) => done("tasks/cancel", { id }, `${id} is cancelled`))),
+    AGAIN.includes(task.state) && button("Retry…", task, "retry", run(retry), "primary"),
+    task.question !== null && answering(task),
+    !OVER.includes(task.state) && button("Cancel", task, "cancel", run(cancel)),
   ];
 }
 
-function button(label, name, run, kind = "") {
-  return h("button", { class: kind, dataset: { act: name }, onclick: run }, label);
+function button(label, { id }, name, run, kind = "") {
+  return h("button", { class: kind, dataset: { act: name, of: id }, onclick: run }, label);
 }
 
-/** Asks with a dialog; what `act` gives when its button was pressed, null if it was not. */
+function answering({ id }) {
+  return h("a", { class: "button", dataset: { act: "answer", of: id }, href: href("inbox", { id }) }, "Answer");
+}
+
+/** Keys for what is done with a mouse by the buttons in the element that `place()` gives. */
+export function actKeys(place) {
+  const press = (...names) => names.map((name) => place()?.querySelector(`[data-act="${name}"]`)).find(Boolean)?.click();
+  return [
+    { key: "r", about: "Resume or retry", act: () => press("resume", "retry") },
+    { key: "a", about: "Answer what it asks", act: () => press("answer") },
+    { key: "c", about: "Cancel", act: () => press("cancel") },
+    { key: "Delete", about: "Delete, on the page of one job", act: () => press("delete") },
+  ];
+}
+
+/** Asks with a dialog; what `run` gives when its button was pressed, null if it was not. What is
+ * dangerous is never what Enter does at once. */
 async function asked(title, content, label, run, kind = "primary") {
   const confirmed = await dialog(title, (close) =>
     h(
@@ -66,7 +85,7 @@ async function asked(title, content, label, run, kind = "primary") {
         },
       },
       content,
-      h("div", { class: "acts" }, h("button", { class: kind }, label), h("button", { type: "button", onclick: () => close() }, "Not now")),
+      h("div", { class: "acts" }, h("button", { class: kind, autofocus: kind === "primary" }, label), h("button", { type: "button", autofocus: kind === "danger", onclick: () => close() }, "Not now")),
     ),
   );
   return confirmed ? run() : null;
@@ -74,8 +93,8 @@ async function asked(title, content, label, run, kind = "primary") {
 
 /** Lets a job go on, from its last save or from an earlier one. */
 async function resume(job) {
-  const from = h("select", { id: "from", "aria-describedby": "after" }, h("option", { value: "" }, "its last save"));
-  const after = h("p", { id: "after", class: "warning", hidden: true });
+  const from = h("select", { id: "from", autofocus: true, "aria-describedby": "after" }, h("option", { value: "" }, "its last save"));
+  const after = h("p", { id: "after", class: "warning", role: "status", hidden: true });
   const turns = h("input", { type: "number", id: "turns", min: 1, placeholder: `as before: ${job.max_turns}` });
   const keep = h("input", { type: "checkbox" });
   const every = earlier(job, from);
@@ -123,8 +142,13 @@ function reached(checkpoints, id) {
   return [...new Set(checkpoints.slice(0, Math.max(0, at)).flatMap((each) => each.summary?.outside ?? []))];
 }
 
+function cancel({ id }) {
+  return done("tasks/cancel", { id }, `${id} is cancelled`);
+}
+
 async function retry(task) {
-  const { steps } = await get("task", { id: task.id });
+  const steps = await taken(task);
+  if (!steps) return null;
   const unknown = steps.filter((each) => each.state === "unknown");
   const policy = h("select", { id: "unknown" }, POLICIES.map(([value, label]) => h("option", { value }, label)));
   return asked(
@@ -141,32 +165,48 @@ async function retry(task) {
   );
 }
 
+/** The steps of its journal; null if they cannot be read, which is said. */
+async function taken({ id }) {
+  try {
+    return (await get("task", { id, brief: true })).steps;
+  } catch (problem) {
+    fail(problem);
+    return null;
+  }
+}
+
 async function remove(job) {
   const answer = await asked(
     `Delete ${shown(job.id)}?`,
-    h("p", {}, "It is taken out of the queue, and what it saved is hidden: it cannot be resumed. ", h("code", {}, `hardsave undo --timeline ${shown(job.lineage)}`), " brings that back."),
+    h("p", {}, "It is taken out of the queue, and what it saved is hidden: it cannot be resumed. Undo, or ", h("code", {}, `hardsave undo --timeline ${shown(job.lineage)}`), ", brings back what it saved."),
     "Delete",
-    () => done("job", {}, `${job.id} is deleted`, { method: "DELETE", query: { id: job.id } }),
+    () => done("job", {}, `${job.id} is deleted`, { method: "DELETE", query: { id: job.id } }, job.checkpoint === null ? null : { label: "Undo", run: () => bringBack(job) }),
     "danger",
   );
   if (answer) go("work", {}, { replace: true });
   return answer;
 }
 
+async function bringBack(job) {
+  if (await done("undo", { timeline: job.lineage }, `What ${job.id} saved is back`)) go("job", { id: job.id });
+}
+
 async function purge(job) {
-  const typed = h("input", { id: "typed", autocomplete: "off", oninput: () => check() });
-  const check = () => typed.setCustomValidity(typed.value === job.lineage ? "" : `Type ${job.lineage} here to confirm`);
+  const typed = h("input", { id: "typed", autocomplete: "off", autofocus: true, oninput: () => check() });
+  const name = shown(job.lineage); // as it can be typed
+  const check = () => typed.setCustomValidity(typed.value === name ? "" : `Type ${name} here to confirm`);
   check();
   const answer = await asked(
     `Purge what ${shown(job.id)} saved?`,
     [
       h("p", { class: "broke" }, "Its checkpoints, messages and files are removed from the store and from its backup, for good. This cannot be undone, and no copy is kept."),
-      h("p", { class: "field" }, h("label", { for: "typed" }, "Type ", h("strong", {}, shown(job.lineage)), " to confirm"), typed),
+      h("p", { class: "field" }, h("label", { for: "typed" }, "Type ", h("strong", {}, name), " to confirm"), typed),
     ],
     "Purge",
     () => done("purge", { timeline: job.lineage }, `What ${job.id} saved is purged`),
     "danger",
   );
+  if (answer?.left.length) await dialog("This is left", () => [h("p", { class: "broke" }, "It is not removed by itself:"), h("ul", {}, answer.left.map((each) => h("li", { class: "text" }, shown(each))))]);
   if (answer) go("work", {}, { replace: true });
   return answer;
 }

@@ -3,17 +3,22 @@
 import { callOf } from "./calls.js";
 import { h, shown } from "./dom.js";
 
-const CHOICES = {
+export const CHOICES = {
   retry: ["Retry", "The step is taken again: what it did outside may be done twice."],
   skip: ["Skip", "The task goes on as if it was done, without what it gives."],
   fail: ["Fail", "The task is failed; it can be put back to work later."],
 };
 
-/** { element, approve?, edit?, deny?, reply? }: the form, and what keys do in it. `send(path, body,
+/** { element, approve?, edit?, deny?, reply?, choose? }: the form, and what keys do in it. `send(path, body,
  * said)` sends the answer. */
 export function answer(one, send) {
   if (one.choices) return ofStep(one, send);
   return one.kind === "job" ? ofCall(one, send) : inWords(send);
+}
+
+/** The key that does the same. */
+function hint(key) {
+  return h("kbd", { "aria-hidden": "true" }, key);
 }
 
 function ofCall(one, send) {
@@ -26,7 +31,7 @@ function ofCall(one, send) {
     element: h(
       "div",
       { class: "answer" },
-      h("div", { class: "acts" }, h("button", { id: "approve", class: "primary", onclick: approve }, "Approve"), editor && h("button", { id: "edit", onclick: () => editor.open() }, "Edit…")),
+      h("div", { class: "acts" }, h("button", { id: "approve", class: "primary", onclick: approve }, "Approve", hint("a")), editor && h("button", { id: "edit", onclick: () => editor.open() }, "Edit…", hint("e"))),
       editor?.element,
       h(
         "form",
@@ -38,7 +43,7 @@ function ofCall(one, send) {
           },
         },
         reason,
-        h("button", { id: "deny" }, "Deny"),
+        h("button", { id: "deny" }, "Deny", hint("d")),
       ),
     ),
     approve,
@@ -75,8 +80,13 @@ function editorOf({ args }, send) {
     { class: "editor card", hidden: true, onsubmit: submit },
     fields.map(({ name, area, isText }) => h("p", { class: "field" }, h("label", { for: area.id, class: "mono" }, shown(name), !isText && h("span", { class: "quiet" }, " JSON")), area)),
     h("p", { class: "quiet" }, "The call is made with these; the agent is told that they were changed."),
-    h("div", { class: "acts" }, h("button", { id: "approve-edited", class: "primary" }, "Approve with changes"), h("button", { type: "button", onclick: () => (element.hidden = true) }, "Not now")),
+    h("div", { class: "acts" }, h("button", { id: "approve-edited", class: "primary" }, "Approve with changes"), h("button", { type: "button", onclick: () => shut() }, "Not now")),
   );
+  const shut = () => {
+    element.hidden = true;
+    document.getElementById("edit").focus();
+  };
+  element.addEventListener("keydown", ({ key }) => key === "Escape" && shut());
   return {
     element,
     open() {
@@ -87,13 +97,15 @@ function editorOf({ args }, send) {
 }
 
 function ofStep(one, send) {
+  const choose = (each) => send("tasks/answer", { answer: each }, CHOICES[each]?.[0] ?? each);
   return {
+    choose: (at) => one.choices[at] && choose(one.choices[at]),
     element: h(
       "div",
       { class: "answer choices" },
-      one.choices.map((each) => {
+      one.choices.map((each, at) => {
         const [label, about] = CHOICES[each] ?? [each, ""];
-        return h("p", {}, h("button", { id: each, onclick: () => send("tasks/answer", { answer: each }, label) }, label), h("span", { class: "quiet" }, about));
+        return h("p", {}, h("button", { id: each, onclick: () => choose(each) }, label, hint(at + 1)), h("span", { class: "quiet" }, about));
       }),
     ),
   };

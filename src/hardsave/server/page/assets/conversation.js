@@ -1,10 +1,10 @@
 // The conversation as it was at a checkpoint: read by the page, wherever a person looks.
 
 import { address, get, readSome } from "./api.js";
-import { count, fill, h, shown } from "./dom.js";
+import { count, fill, h, settled, shown } from "./dom.js";
 import { REACH, longest, message } from "./message.js";
 import { fail, failed } from "./notices.js";
-import { amend, here, href } from "./router.js";
+import { amend, here, href, keep, kept } from "./router.js";
 import { Folded, sections } from "./sections.js";
 import "./virtual.js";
 
@@ -13,6 +13,7 @@ const MOST_KEPT = 3000; // that are kept at hand
 const WHOLE = 1_000_000; // characters of a text that are read at most
 const PAUSE = 60; // milliseconds for a person who moves through time to stop
 const GUESS = 90; // pixels of a message
+const KEPT = 150; // milliseconds without scrolling, after which a place is kept
 
 export class Conversation {
   constructor() {
@@ -34,6 +35,7 @@ export class Conversation {
     this.list = h("virtual-list", { class: "conversation", role: "feed", "aria-label": "Messages" });
     this.list.addEventListener("drawn", ({ detail }) => this.need(detail));
     this.list.addEventListener("scroll", () => this.tellNew(), { passive: true });
+    this.list.addEventListener("scroll", settled(() => this.keep(), KEPT), { passive: true });
     this.list.addEventListener("keydown", (event) => this.key(event));
     this.number = h("span", { class: "quiet", role: "status" });
     const fold = () => amend({ fold: this.onlyPrompts ? "" : "prompts" });
@@ -128,14 +130,29 @@ export class Conversation {
   }
 
   /** Has a message at the top, and keeps it there. */
-  jump(number) {
+  jump(number, offset = 0) {
     const to = Math.max(0, Math.min(Number(number) || 0, this.total - 1));
     if (!this.total) return;
     const section = this.folded.sectionOf(to);
     if (this.folded.isShut(section)) this.fold(section);
     this.isPaused = false;
-    this.list.jump(this.folded.row(to));
+    this.list.jump(this.folded.row(to), offset);
     this.tellNew();
+  }
+
+  /** Keeps where a person looks; nothing at the end, so that what comes later is seen. */
+  keep() {
+    if (!this.list.isConnected || !this.total) return;
+    const { row, offset } = this.list.anchor;
+    keep({ talk: this.list.isAtEnd ? null : { number: this.folded.at(row).number, offset } });
+  }
+
+  /** Goes where a person has looked before a reload; whether there was such a place. */
+  restore() {
+    const { talk } = kept();
+    if (!talk || talk.number >= this.total) return false;
+    this.jump(talk.number, talk.offset);
+    return true;
   }
 
   fold(section) {

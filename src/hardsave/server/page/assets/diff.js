@@ -2,24 +2,27 @@
 // Lines of a file are read when it is opened.
 
 import { get } from "./api.js";
-import { count, fill, h, line, pathText, shown } from "./dom.js";
+import { count, fill, h, line, pathText, settled, shown } from "./dom.js";
 import { told } from "./history.js";
+import { keys } from "./keys.js";
 import { failed } from "./notices.js";
 import { parse, rowElement, rowsOf } from "./patch.js";
-import { amend, href } from "./router.js";
+import { amend, href, keep, kept } from "./router.js";
 import { arrows } from "./rows.js";
 import "./virtual.js";
 
 const MOST = 20_000; // paths of each kind
 const FEW = 5; // files that are opened at once
+const KEPT = 150; // milliseconds without scrolling, after which a place is kept
 const SIGNS = { added: "+", changed: "~", removed: "−" };
 const MODES = { "": "Unified", split: "Side by side" };
+const MOST_KEPT = 50; // opened files that are kept for a reload
 const MOST_STATE = 300; // places of the state that are listed
 const STATE = { added: "new", removed: "gone", changed: "changed" };
 
 export function show(place, params) {
   const one = new Comparison(place, params);
-  return { title: "Compare", amend: (given) => one.amend(given), end: () => one.asked.abort() };
+  return { title: "Compare", amend: (given) => one.amend(given), end: () => one.end() };
 }
 
 class Comparison {
@@ -28,7 +31,18 @@ class Comparison {
     this.params = params;
     this.asked = new AbortController();
     this.build();
+    this.stop = keys("Compare", [
+      { key: "u", about: "Unified or side by side", act: () => amend({ mode: this.isSplit ? "" : "split" }) },
+      { key: "s", about: "Swap the two moments", act: () => this.swap() },
+      { key: "d", about: "Compare with the disk", act: () => amend({ to: "now" }) },
+      { key: "Escape", about: "Back to the session", act: () => this.back.hidden || this.back.click() },
+    ]);
     this.load();
+  }
+
+  end() {
+    this.asked.abort();
+    this.stop();
   }
 
   get isSplit() {
@@ -60,6 +74,8 @@ class Comparison {
       open: (row) => turn(this.rows[row]),
       fold: (row, isOpen) => turn(this.rows[row], isOpen),
     });
+    this.keepSoon = settled(() => this.keep(), KEPT);
+    this.list.addEventListener("scroll", this.keepSoon, { passive: true });
     this.body = h("div", { class: "fills" });
     this.back = h("a", { class: "button small" }, "Session");
     const heading = h(
@@ -143,8 +159,25 @@ class Comparison {
     fill(this.sum, this.sums());
     fill(this.body, this.sum, this.paths.length ? this.list : h("p", { class: "empty" }, "No file differs."));
     this.draw({ fresh: true });
-    const { file } = this.params;
-    for (const each of this.paths) if (file ? each.path === file : this.paths.length <= FEW) this.turn(each);
+    this.open();
+  }
+
+  /** Opens the files that were open before a reload, and goes back to where a person has looked; or
+   * opens the file of the address, or all of a few. */
+  async open() {
+    const { file, from, to } = this.params;
+    const { compared } = kept();
+    const isBack = compared?.from === from && compared.to === to;
+    const isFirst = ({ path }) => (isBack ? compared.opened.includes(path) : file ? path === file : this.paths.length <= FEW);
+    await Promise.all(this.paths.filter(isFirst).map((each) => this.turn(each)));
+    if (isBack && compared.anchor) this.list.jump(compared.anchor.row, compared.anchor.offset);
+  }
+
+  keep() {
+    if (!this.list.isConnected || !this.found) return;
+    const { from, to } = this.params;
+    const opened = [...this.opened.keys()].filter((path) => typeof path === "string").slice(0, MOST_KEPT);
+    keep({ compared: { from, to, opened, anchor: this.list.anchor } });
   }
 
   async turn({ path }) {
@@ -212,6 +245,7 @@ class Comparison {
   }
 
   draw({ fresh = false } = {}) {
+    this.keepSoon();
     this.rows = [];
     for (const each of this.paths) {
       const open = this.opened.get(each.path);

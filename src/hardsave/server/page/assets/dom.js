@@ -70,7 +70,7 @@ export function shown(text) {
 
 /** One line of a text. */
 export function line(text, most = 200) {
-  const first = shown(text).replace(/\s+/g, " ").trim();
+  const first = shown(String(text).slice(0, most * 8)).replace(/\s+/g, " ").trim();
   return first.length > most ? `${first.slice(0, most - 1)}…` : first;
 }
 
@@ -113,6 +113,15 @@ export function count(number, one, many = `${one}s`) {
 /** A moment that says how long ago it was, and exactly when. */
 export function when(moment) {
   return h("time", { datetime: moment, title: new Date(moment).toLocaleString() }, ago(moment));
+}
+
+/** Calls `act` once nothing has asked for it for so long. */
+export function settled(act, milliseconds) {
+  let timer = null;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(act, milliseconds);
+  };
 }
 
 /** Calls `act` at most once a frame, however often it is asked for. */

@@ -4,7 +4,7 @@
 import { get } from "./api.js";
 import { bytes, count, fill, h, line, pathText } from "./dom.js";
 import { fail, failed } from "./notices.js";
-import { amend, href } from "./router.js";
+import { amend, href, keep, kept } from "./router.js";
 import { arrows } from "./rows.js";
 import { Viewer } from "./viewer.js";
 import "./virtual.js";
@@ -18,7 +18,7 @@ export class Files {
   constructor({ choose }) {
     this.checkpoint = null;
     this.levels = new Map(); // by directory: { items, next }
-    this.open = new Set([""]);
+    this.open = new Set(kept().folders ?? [""]);
     this.shut = new Set(); // "changed" or "all"
     this.changes = new Map(); // paths that differ from the parent
     this.reading = new AbortController();
@@ -193,6 +193,7 @@ export class Files {
     if (!row || !(row.group || row.isFolder) || this.isOpen(row) === isOpen) return false;
     if (row.group) this.shut[isOpen ? "delete" : "add"](row.group);
     else this.open[isOpen ? "add" : "delete"](row.path);
+    keep({ folders: [...this.open] });
     if (row.isFolder && isOpen && !this.levels.has(row.path)) this.readLevel(row.path).then(() => this.draw(), fail);
     else this.draw();
     return true;

@@ -2,14 +2,26 @@
 
 import { act, get, may, me } from "./api.js";
 import { bytes, count, fill, h, line, shown } from "./dom.js";
+import { keys } from "./keys.js";
 import { dialog, fail, failed, say } from "./notices.js";
 import { amend, href } from "./router.js";
 
 const RULES = [
-  ["max_age_days", "Older than so many days"],
-  ["max_per_timeline", "More than so many a session"],
-  ["max_store_mb", "A store larger than so many MB"],
+  ["max_age_days", "Keep for days"],
+  ["max_per_timeline", "Keep of each session"],
+  ["max_store_mb", "Keep the store below MB"],
 ];
+const WHY = {
+  deleted: "deleted before",
+  ttl: "its time has passed",
+  age: "too old",
+  kind: "too old for its kind",
+  thin: "between those that stay",
+  timeline: "more than a session keeps",
+  user: "more than a user keeps",
+  store: "the store is too large",
+};
+const LISTED = 100; // checkpoints that would go
 const LEVELS = { ok: ["✓", "well"], warning: ["!", "warning"], failure: ["✗", "failure"] };
 
 export function show(place, params) {
@@ -19,7 +31,12 @@ export function show(place, params) {
   store(parts);
   verify(parts.verify);
   const planned = new Retention(parts.retention, params);
-  return { title: "Health", amend: (given) => planned.amend(given) };
+  const forgetKeys = keys("Health", [
+    { key: "l", about: "Look again", act: () => store(parts) },
+    { key: "v", about: "Verify everything", act: () => document.getElementById("verify").click() },
+    { key: "r", about: "Other rules of retention", act: () => document.getElementById(RULES[0][0]).focus() },
+  ]);
+  return { title: "Health", amend: (given) => planned.amend(given), end: forgetKeys };
 }
 
 function facts(rows) {
@@ -32,10 +49,12 @@ function facts(rows) {
 
 async function store(parts) {
   const again = () => store(parts);
+  const stoodHere = parts.store.contains(document.activeElement);
   fill(parts.store, h("h2", {}, "Store"), h("p", { class: "quiet loading" }, "Looking…"));
   try {
     const found = await get("health");
-    fill(parts.store, h("h2", {}, "Store"), !found.usable && h("p", { class: "broke", role: "alert" }, shown(found.trouble)), facts(numbers(found)), h("button", { class: "small", onclick: again }, "Look again"));
+    fill(parts.store, h("h2", {}, "Store"), !found.usable && h("p", { class: "broke", role: "alert" }, shown(found.trouble)), facts(numbers(found)), h("button", { id: "again", class: "small", onclick: again }, "Look again"));
+    if (stoodHere && document.activeElement === document.body) document.getElementById("again").focus();
     fill(parts.findings, h("h2", {}, "What works here"), h("ul", { class: "findings" }, found.findings.map(finding)), h("p", { class: "quiet" }, h("code", {}, "hardsave doctor"), " also saves, destroys and restores files of its own."));
   } catch (problem) {
     failed(parts.store, problem, again);
@@ -77,7 +96,8 @@ function verify(place) {
     {
       id: "verify",
       onclick: async () => {
-        button.disabled = true;
+        if (button.getAttribute("aria-disabled")) return;
+        button.setAttribute("aria-disabled", "true"); // it keeps the focus
         fill(faults);
         said.textContent = "Reading everything…";
         try {
@@ -85,11 +105,9 @@ function verify(place) {
           fill(said, found.ok ? `${count(found.checkpoints, "checkpoint")} and ${count(found.objects, "object")} are sound.` : [`${count(found.faults.length, "fault")}: `, h("code", {}, "hardsave store repair"), " saves what can be read."]);
           if (!found.ok) fill(faults, h("ul", { class: "broke" }, found.faults.slice(0, 50).map((each) => h("li", {}, shown(each)))));
         } catch (problem) {
-          said.textContent = "It could not be read.";
-          fail(problem);
+          said.textContent = `It could not be read: ${shown(problem.message)}`;
         } finally {
-          button.disabled = false;
-          button.focus();
+          button.removeAttribute("aria-disabled");
         }
       },
     },
@@ -103,7 +121,7 @@ function verify(place) {
 class Retention {
   constructor(place, params) {
     this.params = params;
-    this.fields = RULES.map(([name, label]) => ({ name, label, input: h("input", { type: "number", min: 1, id: name, class: "number" }) }));
+    this.fields = RULES.map(([name, label]) => ({ name, label, input: h("input", { type: "number", min: 1, id: name, class: "number", placeholder: "all" }) }));
     this.result = h("div", {}, h("p", { class: "quiet loading" }, "Looking at what would go…"));
     const submit = (event) => {
       event.preventDefault();
@@ -143,8 +161,8 @@ class Retention {
     fill(
       this.result,
       h("p", { class: "quiet" }, isOwn ? "By these rules; those of the project's settings are left aside." : "By the settings of this project. Other rules can be tried here: nothing goes by looking."),
-      h("p", { role: "status", id: "would-go" }, said, Object.entries(found.rules).map(([rule, number]) => h("span", { class: "quiet" }, ` ${number} by ${shown(rule).replaceAll("_", " ")}`))),
-      found.drops > 0 && h("details", {}, h("summary", {}, `Which${found.items.length < found.drops ? `: the first ${found.items.length}` : ""}`), h("ul", { class: "mono" }, found.items.map((each) => h("li", {}, h("a", { href: href("session", { timeline: each.timeline, at: each.id }) }, `${line(each.timeline, 60)}:${each.seq}`), ` ${shown(each.rule)}`)))),
+      h("p", { role: "status", id: "would-go" }, said, Object.entries(found.rules).map(([rule, number]) => h("span", { class: "quiet" }, ` ${number.toLocaleString("en")}: ${reason(rule)}.`))),
+      found.drops > 0 && h("details", {}, h("summary", {}, `Which${found.drops > LISTED ? `: the first ${LISTED}` : ""}`), h("ul", {}, found.items.slice(0, LISTED).map((each) => h("li", {}, h("a", { class: "mono", href: href("session", { timeline: each.timeline, at: each.id }) }, `${line(each.timeline, 60)}:${each.seq}`), h("span", { class: "quiet" }, ` ${reason(each.rule)}`))))),
       found.drops > 0 && may("admin") && h("button", { id: "retain", onclick: () => this.apply(found) }, "Let them go…"),
     );
   }
@@ -152,15 +170,29 @@ class Retention {
   async apply(found) {
     const isSure = await dialog("Let these checkpoints go?", (close) => [
       h("p", { class: "broke" }, `${count(found.drops, "checkpoint")} are dropped for good, about ${bytes(found.freed_bytes)}. This cannot be undone.`),
-      h("div", { class: "acts" }, h("button", { class: "danger", onclick: () => close(true) }, "Let them go"), h("button", { onclick: () => close() }, "Keep them")),
+      h("div", { class: "acts" }, h("button", { class: "danger", onclick: () => close(true) }, "Let them go"), h("button", { autofocus: true, onclick: () => close() }, "Keep them")),
     ]);
     if (!isSure) return;
     try {
       const done = await act("retain", this.rules, { match: found.plan });
-      say(`${count(done.dropped, "checkpoint")} dropped`);
+      say(`${count(done.dropped, "checkpoint")} dropped. What only they had lies in the store until it is collected.`, { act: { label: "Collect it now", run: collect } });
     } catch (problem) {
       fail(problem);
     }
     this.load();
+  }
+}
+
+function reason(rule) {
+  return WHY[rule] ?? shown(rule);
+}
+
+/** Frees the room of what no checkpoint leads to. */
+async function collect() {
+  try {
+    const { freed_bytes: freed } = await act("gc");
+    say(`${bytes(freed)} freed`);
+  } catch (problem) {
+    fail(problem);
   }
 }

@@ -45,7 +45,7 @@ export class History {
 
   async more({ signal }) {
     const limit = this.order.length ? PAGE : FIRST;
-    const page = await get("graph", { timeline: this.timeline, limit, cursor: this.next }, { signal });
+    const page = await get("graph", { timeline: this.timeline, limit, cursor: this.next, brief: true }, { signal });
     for (const node of page.items) this.take(node);
     this.next = page.next;
     this.forget();
@@ -68,7 +68,7 @@ export class History {
 
   /** Takes the latest that the server has; false if they do not join what is known. */
   async catchUp({ signal }) {
-    const { items } = await get("graph", { timeline: this.timeline, limit: LATEST }, { signal });
+    const { items } = await get("graph", { timeline: this.timeline, limit: LATEST, brief: true }, { signal });
     const fresh = items.map((node) => node.checkpoint).filter(({ id }) => !this.nodes.has(id));
     return fresh.length < LATEST && this.add(fresh.reverse());
   }

@@ -1,19 +1,22 @@
 // The inbox: every question that waits for a person, with the call it is about and the conversation
-// around it. A question is answered as it was read: one that has changed since is refused.
+// around it. A question is answered as it was read: one that has changed since is refused, and none
+// takes the place of the one that a person reads.
 
 import { act, get, may } from "./api.js";
-import { answer } from "./answers.js";
+import { CHOICES, answer, valueOf } from "./answers.js";
 import { callOf } from "./calls.js";
 import { count, fill, h, keyed, line, shown, when } from "./dom.js";
+import { stepRow } from "./job.js";
 import { keys } from "./keys.js";
 import { listen } from "./live.js";
 import { countWaiting } from "./main.js";
-import { message } from "./message.js";
-import { fail, failed, say } from "./notices.js";
+import { REACH, message } from "./message.js";
+import { dialog, fail, failed, say } from "./notices.js";
 import { amend, go, href } from "./router.js";
 
 const AROUND = 8; // messages of the conversation that are shown
 const MOST = 500; // questions
+const CUT = 4000; // characters, at which a list cuts a text
 
 export function show(place, params) {
   const inbox = new Inbox(place, params);
@@ -25,6 +28,8 @@ class Inbox {
     this.params = params;
     this.items = [];
     this.ticked = new Set();
+    this.reading = null; // the id of the question that is shown where the address names none
+    this.isSending = false;
     this.number = h("span", { class: "quiet", role: "status" });
     this.list = h("ul", { class: "asking", "aria-label": "Questions" });
     this.one = h("section", { class: "asked-one", "aria-label": "The question" });
@@ -46,16 +51,20 @@ class Inbox {
         { key: "e", about: "Edit the arguments, then approve", act: () => this.form?.edit?.() },
         { key: "d", about: "Deny, with a reason", act: () => this.form?.deny?.() },
         { key: "r", about: "Write an answer", act: () => this.form?.reply?.() },
-        { key: "A", about: "Approve all that are ticked", act: () => this.all("approve") },
+        { key: "1 2 3", about: "Retry, skip or fail a step whose end is not known", act: ({ key }) => this.form?.choose?.(key - 1) },
+        { key: "A", about: "Approve all that are ticked", act: () => this.all("calls", "approve") },
+        { key: "D", about: "Deny all that are ticked, with a reason", act: () => this.all("calls", "deny") },
+        { key: "R", about: "Answer all that are ticked", act: () => this.all("words", "answer") },
         { key: "Escape", about: "Back to all questions", act: () => go("inbox") },
       ]),
     ];
     this.load();
   }
 
-  /** The question that is shown; none if the address names one that is not asked any more. */
+  /** The question that is shown; none if it is not asked any more. */
   get current() {
-    return this.params.id ? this.items.find((each) => each.id === this.params.id) : this.items[0];
+    const id = this.params.id ?? this.reading;
+    return id ? this.items.find((each) => each.id === id) : this.items[0];
   }
 
   amend(params) {
@@ -80,7 +89,7 @@ class Inbox {
       const found = [];
       let cursor = null;
       do {
-        const page = await get("approvals", { cursor });
+        const page = await get("approvals", { cursor, brief: true });
         found.push(...page.items);
         cursor = page.next;
       } while (cursor && found.length < MOST);
@@ -112,8 +121,11 @@ class Inbox {
     this.draw();
   }
 
-  get tickedJobs() {
-    return this.items.filter((each) => this.ticked.has(each.id) && each.kind === "job");
+  /** What is ticked, by how it is answered. */
+  get chosen() {
+    const found = { calls: [], steps: [], words: [] };
+    for (const each of this.items) if (this.ticked.has(each.id)) found[kindOf(each)].push(each);
+    return found;
   }
 
   // Showing
@@ -135,14 +147,20 @@ class Inbox {
       else each.link.removeAttribute("aria-current");
     }
     this.every.checked = this.items.length > 0 && this.ticked.size === this.items.length;
-    const jobs = this.tickedJobs;
-    fill(this.many, jobs.length > 0 && may("act") && [h("button", { class: "primary small", onclick: () => this.all("approve") }, `Approve ${jobs.length}`), h("button", { class: "small", onclick: () => this.all("deny") }, `Deny ${jobs.length}`)]);
+    this.drawMany();
     const { current } = this;
-    const key = current ? `${current.id} ${current.question}` : "";
+    this.reading = this.params.id ?? current?.id ?? this.reading;
+    const key = current ? `${current.id} ${current.question_digest}` : "";
     if (this.shownKey === key && this.one.childElementCount) return; // a person may be writing there
     this.shownKey = key;
     if (current) this.drawOne(current);
     else this.drawGone();
+  }
+
+  drawMany() {
+    const focused = this.many.contains(document.activeElement) ? document.activeElement.dataset.act : null;
+    fill(this.many, may("act") && Object.entries(this.chosen).flatMap(([kind, every]) => (every.length ? Object.entries(MANY[kind]).map(([what, { label }]) => h("button", { class: "small", dataset: { act: what }, onclick: () => this.all(kind, what) }, label(every.length))) : [])));
+    if (focused) (this.many.querySelector(`[data-act="${focused}"]`) ?? this.every).focus();
   }
 
   entry(one) {
@@ -156,7 +174,19 @@ class Inbox {
     return row;
   }
 
-  drawOne(one) {
+  async drawOne(brief) {
+    if (!isCut(brief)) return this.drawWhole(brief);
+    fill(this.one, h("p", { class: "quiet loading" }, "Loading…"));
+    this.form = null;
+    try {
+      const { question } = await get("task", { id: brief.id });
+      if (this.current?.id === brief.id) this.drawWhole({ ...brief, question: question ?? brief.question });
+    } catch (problem) {
+      failed(this.one, problem, () => this.drawOne(brief));
+    }
+  }
+
+  drawWhole(one) {
     const around = h("div", { class: "around" });
     this.form = may("act") ? answer(one, (path, body, said) => this.send(path, one, body, said)) : null;
     const what = one.kind === "job" ? href("job", { id: one.id }) : href("job", { id: one.id, task: 1 });
@@ -170,6 +200,16 @@ class Inbox {
       around,
     );
     if (one.timeline) this.drawAround(around, one);
+    else this.drawSteps(around, one);
+  }
+
+  async drawSteps(place, one) {
+    try {
+      const { steps } = await get("task", { id: one.id, brief: true });
+      if (steps.length) fill(place, h("h3", {}, "What it did so far"), h("ol", { class: "steps" }, steps.slice(-AROUND).map(stepRow)));
+    } catch (problem) {
+      if (place.isConnected && problem.status !== 404) failed(place, problem, () => this.drawSteps(place, one));
+    }
   }
 
   async drawAround(place, one) {
@@ -196,7 +236,7 @@ class Inbox {
       h(
         "div",
         { class: "empty" },
-        h("p", {}, h("strong", {}, shown(this.params.id ?? "")), " does not ask any more: it was answered, or cancelled."),
+        h("p", {}, h("strong", {}, shown(this.reading ?? "")), " does not ask any more: it was answered, or cancelled."),
         this.items.length ? h("a", { class: "button", href: href("inbox") }, `${count(this.items.length, "other question")}`) : h("a", { class: "button", href: href("work") }, "Work"),
       ),
     );
@@ -205,40 +245,105 @@ class Inbox {
   // Acting
 
   async send(path, one, body, said) {
-    const next = this.items[this.items.indexOf(one) + 1] ?? this.items[this.items.indexOf(one) - 1];
+    if (this.isSending) return; // a key that was pressed twice
+    this.isSending = true;
+    const at = this.items.findIndex((each) => each.id === one.id);
+    const next = this.items[at + 1] ?? this.items[at - 1];
     try {
-      await act(path, { id: one.id, question: one.question, ...body });
+      await act(path, { id: one.id, question_digest: one.question_digest, ...body });
       say(`${said}: ${line(one.question, 80)}`);
     } catch (problem) {
       fail(problem);
       await this.load();
       return;
+    } finally {
+      this.isSending = false;
     }
-    this.items = this.items.filter((each) => each !== one);
+    this.items = this.items.filter((each) => each.id !== one.id);
     this.ticked.delete(one.id);
+    this.reading = null;
     go("inbox", next ? { id: next.id } : {}, { replace: true });
+    this.draw();
+    this.focus(); // now: a person may write into the next one before it is loaded anew
     await this.load();
     countWaiting();
-    this.list.querySelector("[aria-current]")?.focus();
   }
 
-  async all(what) {
-    const jobs = this.tickedJobs;
-    if (!jobs.length || !may("act")) return;
+  /** Answers all that are ticked and of one kind; what is refused stays ticked. */
+  async all(kind, what) {
+    const every = this.chosen[kind];
+    if (!every.length || !may("act") || this.isSending) return;
+    const { path, body, said } = MANY[kind][what];
+    const sent = await body(every.length);
+    if (sent === null) return;
+    this.isSending = true;
     let done = 0;
-    for (const one of jobs)
+    for (const { id, question_digest } of every)
       try {
-        await act(`jobs/${what}`, { id: one.id, question: one.question });
-        this.ticked.delete(one.id);
+        await act(path, { id, question_digest, ...sent });
+        this.ticked.delete(id);
         done += 1;
       } catch (problem) {
         fail(problem);
       }
-    say(`${done} of ${jobs.length} ${what === "deny" ? "denied" : "approved"}`);
+    this.isSending = false;
+    say(`${said}: ${done} of ${count(every.length, "question")}`);
+    this.reading = null;
+    this.items = this.items.filter(({ id }) => this.ticked.has(id) || !every.some((each) => each.id === id));
     go("inbox", {}, { replace: true });
+    this.draw();
+    this.focus();
     await this.load();
     countWaiting();
   }
+
+  focus() {
+    const link = this.list.isConnected && this.list.checkVisibility() && (this.list.querySelector("[aria-current]") ?? this.list.querySelector("a"));
+    (link || document.getElementById("main")).focus();
+  }
+}
+
+/** How it is answered: a call, a step whose end is not known, a question in words. */
+function kindOf({ kind, choices }) {
+  return choices ? "steps" : kind === "job" ? "calls" : "words";
+}
+
+/** What can be done to several at once, by how they are answered. */
+const MANY = {
+  calls: {
+    approve: { label: (n) => `Approve ${n}`, path: "jobs/approve", body: () => ({}), said: "Approved" },
+    deny: { label: (n) => `Deny ${n}…`, path: "jobs/deny", body: (n) => typed(`Deny ${count(n, "call")}?`, "Reason, told the agents", "Deny", "reason"), said: "Denied" },
+  },
+  steps: Object.fromEntries(
+    Object.entries(CHOICES).map(([answer, [label]]) => [answer, { label: (n) => `${label} ${n}`, path: "tasks/answer", body: () => ({ answer }), said: label }]),
+  ),
+  words: {
+    answer: { label: (n) => `Answer ${n}…`, path: "tasks/answer", body: (n) => typed(`One answer to ${count(n, "question")}`, "Answer: a text, or JSON", "Answer", "answer"), said: "Answered" },
+  },
+};
+
+/** Asks for one text for all: a body with it, null if it was not given. */
+async function typed(title, label, button, name) {
+  const field = h("textarea", { id: "typed", rows: 3, autofocus: true, required: name === "answer" });
+  const submit = (event, close) => {
+    event.preventDefault();
+    close(true);
+  };
+  const isGiven = await dialog(title, (close) =>
+    h(
+      "form",
+      { method: "dialog", onsubmit: (event) => submit(event, close) },
+      h("p", {}, h("label", { for: "typed" }, label), field),
+      h("div", { class: "acts" }, h("button", { class: "primary" }, button), h("button", { type: "button", onclick: () => close() }, "Not now")),
+    ),
+  );
+  if (!isGiven) return null;
+  if (name === "answer") return { answer: valueOf(field.value) };
+  return field.value.trim() ? { reason: field.value.trim() } : {};
+}
+
+function isCut({ question }) {
+  return question.length >= CUT && question.endsWith("…");
 }
 
 function nothing() {
@@ -253,7 +358,17 @@ function nothing() {
 /** What is asked: the call with its arguments where it is about one, else its words. */
 function question(one) {
   const call = one.kind === "job" ? callOf(one.question) : null;
-  if (!call) return h("div", { class: "asked" }, h("p", { class: "text", dir: "auto" }, shown(one.question)));
-  const rows = Object.entries(call.args).map(([name, value]) => h("div", {}, h("dt", { class: "mono" }, shown(name)), h("dd", {}, h("pre", { class: "text", dir: "auto" }, shown(typeof value === "string" ? value : JSON.stringify(value, null, 1))))));
+  if (!call) return h("div", { class: "asked" }, text(one.question, "div"));
+  const rows = Object.entries(call.args).map(([name, value]) => h("div", {}, h("dt", { class: "mono" }, shown(name)), h("dd", {}, text(typeof value === "string" ? value : JSON.stringify(value, null, 1)))));
   return h("div", { class: "asked call" }, h("p", {}, "May it call ", h("strong", { class: "mono" }, shown(call.tool)), rows.length ? " with" : " without arguments?"), rows.length > 0 && h("dl", { class: "arguments" }, rows));
+}
+
+/** A text of any length, so much of it at a time as a browser lays out at once. */
+function text(whole, tag = "pre") {
+  const part = h(tag, { class: "text", dir: "auto", tabindex: 0 });
+  let reach = REACH;
+  const draw = () => fill(part, shown(whole.slice(0, reach)), whole.length > reach && more);
+  const more = h("button", { class: "small", onclick: () => ((reach += REACH * 4), draw(), part.focus()) }, "Show more");
+  draw();
+  return part;
 }

@@ -1,12 +1,14 @@
 // One job or task: how far it is, its steps, all that happened to it, and what can be done.
 
-import { jobActs, taskActs } from "./acts.js";
-import { get } from "./api.js";
+import { actKeys, jobActs, taskActs } from "./acts.js";
+import { address, get } from "./api.js";
 import { fill, h, line, shown, when } from "./dom.js";
+import { keys } from "./keys.js";
 import { listen } from "./live.js";
 import { failed } from "./notices.js";
-import { href } from "./router.js";
+import { go, href } from "./router.js";
 
+const SHOWN = 200; // happenings, at first and more
 const ENDS = { began: "unknown", raised: "failed", returned: "done" }; // calls of a job, as steps of a task
 
 export function show(place, params) {
@@ -20,10 +22,15 @@ class Job {
     this.params = params;
     this.asked = new AbortController();
     this.build();
-    this.stop = listen(({ kind, items }) => {
+    const forgetKeys = keys("Job or task", [
+      ...actKeys(() => this.parts.acts),
+      { key: "Escape", about: "Back to the list", act: () => go("work", this.params.task ? { what: "tasks" } : {}) },
+    ]);
+    const hearNothing = listen(({ kind, items }) => {
       const isAbout = kind === "events" && items.some((each) => each.task === this.task?.id || each.timeline === this.job?.lineage);
       if (kind === "reload" || isAbout) this.later();
     });
+    this.stop = () => (forgetKeys(), hearNothing());
     this.load();
   }
 
@@ -56,8 +63,8 @@ class Job {
   async load() {
     const { signal } = this.asked;
     try {
-      this.job = this.params.task ? null : await get("job", { id: this.params.id }, { signal });
-      const [task, calls] = await Promise.all([this.read("task", { id: this.job?.id ?? this.params.id }, Boolean(this.job)), this.job?.checkpoint ? this.read("state", { ref: this.job.checkpoint, path: ["calls"] }, true) : null]);
+      this.job = this.params.task ? null : await get("job", { id: this.params.id, brief: true }, { signal });
+      const [task, calls] = await Promise.all([this.read("task", { id: this.job?.id ?? this.params.id, brief: true }, Boolean(this.job)), this.job?.checkpoint ? this.read("state", { ref: this.job.checkpoint, path: ["calls"], brief: true }, true) : null]);
       this.task = task;
       this.calls = called(calls?.value, this.job?.state === "active");
       if (!this.parts.top.isConnected) this.build();
@@ -85,7 +92,7 @@ class Job {
     put(this.parts.facts, [job, job ? null : task], () => (job ? facts(ofJob(job)) : facts(ofTask(task))));
     put(this.parts.acts, [job, job ? null : task], () => (job ? jobActs(job, reload) : taskActs(task, reload)));
     put(this.parts.steps, steps, () => steps.length > 0 && [h("h2", {}, "Steps"), h("ol", { class: "steps" }, steps.map(stepRow))]);
-    put(this.parts.history, task?.history ?? [], () => task && [h("h2", {}, "What happened"), h("ol", { class: "happened", reversed: true }, [...task.history].reverse().map(happening))]);
+    put(this.parts.history, task?.history ?? [], () => task && [h("h2", {}, "What happened"), happened(task.history)]);
   }
 
   top() {
@@ -105,13 +112,14 @@ function put(part, data, make) {
   const said = JSON.stringify(data);
   if (part.said === said) return;
   part.said = said;
-  const act = part.contains(document.activeElement) ? document.activeElement.dataset.act : null;
+  const isHere = part.contains(document.activeElement);
+  const { act } = document.activeElement?.dataset ?? {};
   const open = [...part.querySelectorAll("details")].map((each) => each.open);
   fill(part, make());
   [...part.querySelectorAll("details")].forEach((each, at) => {
     each.open = open[at + open.length - part.querySelectorAll("details").length] ?? each.open;
   });
-  if (act) part.querySelector(`[data-act="${act}"]`)?.focus();
+  if (isHere) (part.querySelector(`[data-act="${act}"]`) ?? part.querySelector("a, button, summary") ?? document.getElementById("main")).focus();
 }
 
 function facts(rows) {
@@ -119,7 +127,7 @@ function facts(rows) {
     "dl",
     { class: "facts-list card" },
     rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value, kind]) =>
-      h("div", {}, h("dt", {}, name), h("dd", { class: `text ${kind ?? ""}`, dir: "auto" }, typeof value === "object" ? value : shown(value))),
+      h("div", {}, h("dt", {}, name), h("dd", { class: `text ${kind ?? (value instanceof Node ? value.className : "")}`, dir: "auto" }, typeof value === "object" ? value : shown(value))),
     ),
   );
 }
@@ -128,7 +136,7 @@ function ofJob(job) {
   return [
     ["Asks", job.question, "asked"],
     ["Failed", job.failure, "broke"],
-    ["Cannot go on", job.can_resume || job.state === "succeeded" ? null : job.why_not],
+    [job.state === "queued" ? "Waits" : "Cannot go on", job.can_resume || job.state === "succeeded" ? null : job.why_not],
     ["Turns", `${job.turns} of ${job.max_turns}, ${job.percent} %`],
     ["Messages", job.messages],
     ["Agent", [job.agent, job.model].filter(Boolean).join(", ")],
@@ -137,7 +145,7 @@ function ofJob(job) {
     ["Can be resumed until", job.can_resume && job.expires_at ? new Date(job.expires_at).toLocaleString() : null],
     ["Session", job.checkpoint && h("a", { href: href("session", { timeline: job.lineage, at: job.checkpoint }) }, `${line(job.lineage, 60)}, at its last save`)],
     ["Resumed from", job.resumed_from],
-    ["Output", job.output === null ? null : readable(job.output)],
+    ["Output", job.output === null ? null : result(job.output, "job", job.id)],
   ];
 }
 
@@ -150,8 +158,14 @@ function ofTask(task) {
     ["Waits for", task.waits_for],
     ["Not before", task.not_before && new Date(task.not_before).toLocaleString()],
     ["Added", when(task.created_at)],
-    ["Result", task.result === null ? null : readable(task.result)],
+    ["Result", task.result === null ? null : result(task.result, "task", task.id)],
   ];
+}
+
+/** What came of it, with a link to all of it where this is the beginning. */
+function result(value, path, id) {
+  const text = readable(value);
+  return h("span", { class: "long" }, shown(text), text.endsWith("…") && h("a", { href: address(path, { id }), target: "_blank", rel: "noopener" }, " all of it, as JSON"));
 }
 
 function readable(value) {
@@ -171,7 +185,7 @@ function called(calls, isActive) {
     }));
 }
 
-function stepRow({ path, state, started_at, ended_at, value, is_cut }) {
+export function stepRow({ path, state, started_at, ended_at, value, is_cut }) {
   const isUnknown = state === "unknown";
   const at = ended_at ?? started_at;
   return h(
@@ -184,6 +198,20 @@ function stepRow({ path, state, started_at, ended_at, value, is_cut }) {
   );
 }
 
+/** All that happened, the newest first, and no more of it at once than a browser lays out at once. */
+function happened(history) {
+  const list = h("ol", { class: "happened", reversed: true, start: history.length });
+  const more = h("button", { class: "small", onclick: () => older() });
+  const older = () => {
+    const left = history.length - list.childElementCount;
+    list.append(...history.slice(Math.max(0, left - SHOWN), left).reverse().map(happening));
+    more.textContent = `Show ${Math.min(SHOWN, Math.max(0, left - SHOWN))} older`;
+    more.hidden = left <= SHOWN;
+  };
+  older();
+  return [list, h("p", {}, more)];
+}
+
 function happening({ kind, at, by, about }) {
   const { error, traceback, question, answer, ...rest } = about ?? {};
   const said = Object.entries(rest).filter(([key, value]) => value !== null && value !== "" && !["was", "by"].includes(key));
@@ -193,7 +221,7 @@ function happening({ kind, at, by, about }) {
     h("span", { class: error ? "state failed" : "state" }, kind.replaceAll("_", " ")),
     h("span", { class: "quiet" }, when(at)),
     by && h("span", { class: "quiet" }, `by ${line(by, 60)}`),
-    said.length > 0 && h("span", { class: "quiet cut" }, said.map(([key, value]) => `${key.replaceAll("_", " ")} ${key === "again_at" ? new Date(value / 1000).toLocaleTimeString() : line(readable(value), 80)}`).join(" · ")),
+    said.length > 0 && h("span", { class: "quiet" }, said.map(([key, value]) => `${key.replaceAll("_", " ")} ${key === "again_at" ? new Date(value / 1000).toLocaleTimeString() : line(readable(value), 80)}`).join(" · ")),
     question && h("p", { class: "text" }, shown(question)),
     answer !== undefined && answer !== null && h("p", { class: "text" }, `answer: ${shown(readable(answer))}`),
     error && h("p", { class: "text broke" }, shown(error)),

@@ -31,7 +31,7 @@ export function press(event) {
 
 export function help() {
   dialog("Keys", () =>
-    [...sets].reverse().map(({ title, list }) => [
+    reached().map(({ title, list }) => [
       h("h3", {}, title),
       h(
         "dl",
@@ -42,6 +42,16 @@ export function help() {
       ),
     ]),
   );
+}
+
+/** The sets whose keys do something now: one of the screen hides the page's own of the same name. */
+function reached() {
+  const taken = new Set();
+  return [...sets].reverse().map(({ title, list }) => {
+    const open = list.filter(({ key }) => key.split(" ").some((each) => !taken.has(each)));
+    for (const { key } of list) for (const each of key.split(" ")) taken.add(each);
+    return { title, list: open };
+  });
 }
 
 const NAMES = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", " ": "space" };

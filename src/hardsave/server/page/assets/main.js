@@ -1,6 +1,6 @@
 // The page: its header, the screen that the address names, what is said to all screens.
 
-import { begin, chosen, get, may, me } from "./api.js";
+import { Problem, begin, chosen, get, may, me } from "./api.js";
 import { ago, fill, h, shown } from "./dom.js";
 import { help, keys, press } from "./keys.js";
 import { follow, listen } from "./live.js";
@@ -45,14 +45,16 @@ async function route() {
   shownScreen?.screen?.end?.();
   const opening = { name, screen: null };
   shownScreen = opening;
+  const stoodHere = place.contains(document.activeElement);
   fill(place, h("p", { class: "quiet loading" }, "Loading…"));
   try {
     const load = SCREENS[name];
     if (!load) throw new Error(`There is no screen “${name}”; choose one above.`);
-    const module = await load();
+    const module = await load().catch(() => Promise.reject(new Problem(0, {})));
     if (shownScreen !== opening) return;
     fill(place);
     opening.screen = await module.show(place, params);
+    if (stoodHere && document.activeElement === document.body) place.focus({ preventScroll: true });
     title(opening.screen?.title);
     if (shownScreen !== opening) opening.screen?.end?.();
   } catch (problem) {
@@ -134,7 +136,7 @@ function theme() {
 /** How many questions wait for a person, told in the header. */
 export async function countWaiting() {
   try {
-    const { items, next } = await get("approvals");
+    const { items, next } = await get("approvals", { brief: true });
     const badge = document.getElementById("waiting");
     badge.textContent = `${items.length}${next ? "+" : ""}`;
     badge.hidden = items.length === 0;
@@ -145,8 +147,8 @@ export async function countWaiting() {
 }
 
 /** Which projects there are; the one of the address, or of the server's directory, is chosen. */
-async function projects() {
-  const { items } = await get("projects", { limit: 1000, project: undefined });
+async function projects(meanwhile = null) {
+  const [{ items }] = await Promise.all([get("projects", { limit: 1000, project: undefined }), meanwhile]);
   known = items;
   chosen.isOneOfSeveral = me.all_projects;
   if (!me.all_projects) return;
@@ -198,7 +200,7 @@ keys("Everywhere", [
   { key: "h", about: "Sessions", act: () => go("home") },
   { key: "w", about: "Work: tasks and jobs", act: () => go("work") },
   { key: "i", about: "Inbox: what waits for an answer", act: () => go("inbox") },
-  { key: "p", about: "Projects", act: () => me.all_projects && go("projects") },
+  { key: "H", about: "Health", act: () => go("health") },
 ]);
 
 /** Where a person wanted to go before the login. */
@@ -215,15 +217,17 @@ function wanted() {
 async function start() {
   wanted();
   addEventListener("keydown", press);
+  document.querySelector(".skip").onclick = (event) => (event.preventDefault(), place.focus()); // `#main` is no address
   header();
+  SCREENS[here().name]?.().catch(() => {}); // is loaded meanwhile; `route` tells what is wrong with it
   try {
-    await begin();
-    await projects();
+    await projects(begin());
   } catch (problem) {
     failed(place, problem, start);
     return;
   }
   document.body.classList.toggle("may-act", may("act"));
+  if (me.all_projects) keys("All projects", [{ key: "p", about: "Projects", act: () => go("projects") }]);
   addEventListener("hashchange", route);
   setInterval(tick, CLOCK_MS);
   listen(told);

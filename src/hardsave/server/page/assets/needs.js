@@ -40,9 +40,9 @@ export class Needs {
     const { signal } = this.asked;
     try {
       const [waiting, jobs, tasks, sessions, health] = await Promise.all([
-        get("approvals", {}, { signal }),
-        get("jobs", { state: "failed", limit: 20 }, { signal }),
-        get("tasks", { state: "failed", limit: 20 }, { signal }),
+        get("approvals", { brief: true }, { signal }),
+        get("jobs", { state: "failed", limit: 20, brief: true }, { signal }),
+        get("tasks", { state: "failed", limit: 20, brief: true }, { signal }),
         get("timelines", { status: "failed", limit: 20 }, { signal }),
         get("health", {}, { signal }),
       ]);

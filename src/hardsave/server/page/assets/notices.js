@@ -27,8 +27,8 @@ export function fail(problem) {
   say(`${problem?.message ?? problem}${problem?.status >= 500 ? id : ""}`, { isProblem: true });
 }
 
-/** In the place of what could not be read: why, and a way to try again. */
-export function failed(place, problem, again) {
+/** In the place of what could not be read: why, and the next step. */
+export function failed(place, problem, act, label = "Try again") {
   if (problem?.name === "AbortError") return;
   fill(
     place,
@@ -36,7 +36,7 @@ export function failed(place, problem, again) {
       "div",
       { class: "empty", role: "alert" },
       h("p", {}, shown(problem.message)),
-      h("button", { onclick: again }, "Try again"),
+      h("button", { onclick: act }, label),
     ),
   );
 }
@@ -44,6 +44,7 @@ export function failed(place, problem, again) {
 /** A dialog: `content(close)` gives its elements. Resolves when it is closed; focus goes back to
  * where it was. */
 export function dialog(title, content, { wide = false } = {}) {
+  const opener = document.activeElement;
   return new Promise((resolve) => {
     const box = h("dialog", { class: wide ? "wide" : "", "aria-labelledby": "dialog-title" });
     const close = (value) => {
@@ -62,9 +63,16 @@ export function dialog(title, content, { wide = false } = {}) {
     );
     box.addEventListener("close", () => {
       box.remove();
+      if (!opener?.isConnected) successor(opener).focus();
       resolve(box.returned);
     });
     document.body.append(box);
     box.showModal();
   });
+}
+
+/** What stands where a button was that was drawn anew meanwhile: the one for the same act. */
+function successor({ dataset = {} }) {
+  const every = [...document.querySelectorAll(`#main [data-act="${CSS.escape(dataset.act ?? "")}"]`)];
+  return every.find((each) => each.dataset.of === dataset.of) ?? document.getElementById("main");
 }

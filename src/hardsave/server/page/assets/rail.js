@@ -12,9 +12,11 @@ const MOST_COLUMNS = 6; // further branches are drawn into the last
 const HIGH = 46; // pixels of a row, about
 
 export class Rail {
-  /** `choose(id)` is called for a checkpoint, `more()` for the row that reads older ones. */
-  constructor({ choose, more }) {
+  /** `choose(id)` is called for a checkpoint, `compare(id)` for one that is clicked with Shift, `more()`
+   * for the row that reads older ones. */
+  constructor({ choose, compare, more }) {
     this.choose = choose;
+    this.compare = compare;
     this.more = more;
     this.rows = [];
     this.chosen = null;
@@ -106,7 +108,7 @@ export class Rail {
         "aria-posinset": number + 1,
         "aria-setsize": this.rows.length,
         class: `moment${isChosen ? " chosen" : ""}${isLeft ? " left" : ""}`,
-        onclick: () => this.open(number),
+        onclick: (event) => (event.shiftKey && node && !branch ? this.compare(key) : this.open(number)),
       },
       this.drawn(lane, node, branch),
       node && !branch ? this.about(node) : h("div", { class: "about branch" }, line(labelled(row), 80)),
@@ -116,7 +118,7 @@ export class Rail {
   about({ checkpoint, is_head }) {
     const { seq, name, created_at, status, summary } = checkpoint;
     const [kind, text] = told(checkpoint);
-    const { files, new_messages, outside = [], lost } = summary ?? {};
+    const { files, new_messages, outside = [], lost, phase } = summary ?? {};
     return h(
       "div",
       { class: "about" },
@@ -125,6 +127,7 @@ export class Rail {
         { class: `told is-${kind}` },
         is_head && h("span", { class: "tag head" }, "head"),
         name && h("span", { class: "tag" }, line(name, 40)),
+        phase === "before" && h("span", { class: "quiet" }, "before "),
         h("span", {}, line(text, 160)),
       ),
       h(
@@ -157,7 +160,8 @@ export class Rail {
     if (branch) return h("div", { class: "lanes" }, box);
     if (goesOn) draw(`M${x(column)} 50V100`, column > 0);
     const kind = node.is_head ? "head" : column > 0 ? "left" : "";
-    const dot = h("span", { class: `knot is-${told(node.checkpoint)[0]} ${kind}` });
+    const phase = node.checkpoint.summary?.phase === "before" ? "is-before" : "";
+    const dot = h("span", { class: `knot is-${told(node.checkpoint)[0]} ${kind} ${phase}` });
     dot.style.left = `${x(column)}px`;
     return h("div", { class: "lanes" }, box, dot);
   }
@@ -178,7 +182,7 @@ export function described({ checkpoint, is_head, is_current }) {
   return [
     `${seq}${is_head ? ", the head" : ""}${is_current ? "" : ", left behind"}`,
     name && `named ${name}`,
-    `${kind === "said" ? "" : `${kind}: `}${text}`,
+    `${summary?.phase === "before" ? "before " : ""}${kind === "said" ? "" : `${kind}: `}${text}`,
     files && count(files, "file"),
     summary?.outside?.length && `reached outside: ${summary.outside.join(", ")}`,
   ]

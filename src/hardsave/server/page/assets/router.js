@@ -26,7 +26,9 @@ export function go(name, params = {}, { replace = false } = {}) {
   const address = href(name, params);
   if (address === (location.hash || "#/")) return;
   if (replace) {
-    history.replaceState(null, "", address);
+    const at = here();
+    const isSame = at.name === name && at.params.timeline === params.timeline;
+    history.replaceState(isSame ? history.state : null, "", address);
     dispatchEvent(new HashChangeEvent("hashchange"));
   } else {
     location.hash = address;
@@ -37,6 +39,15 @@ export function go(name, params = {}, { replace = false } = {}) {
 export function amend(params, { replace = true } = {}) {
   const at = here();
   go(at.name, { ...at.params, ...params }, { replace });
+}
+
+/** Keeps how a screen is looked at, beside its address: there after a reload, and after a way back. */
+export function keep(looks) {
+  history.replaceState({ ...history.state, ...looks }, "");
+}
+
+export function kept() {
+  return history.state ?? {};
 }
 
 /** How far a screen was scrolled, for when it is come back to. */

@@ -6,7 +6,7 @@ import { keys } from "./keys.js";
 import { title } from "./main.js";
 import { failed } from "./notices.js";
 import { go, href } from "./router.js";
-import { sessionRow } from "./sessions.js";
+import { sessionRow, short } from "./sessions.js";
 import { step } from "./steps.js";
 
 const NAMED = 5; // sessions whose titles match
@@ -112,11 +112,14 @@ class Search {
 
 function hit(one) {
   const { checkpoint, timeline, field, path, snippet, marks } = one;
+  const message = field === "state" ? /^messages\[(\d+)\]/.exec(pathText(path ?? ""))?.[1] : undefined;
+  const place = message === undefined ? `${shown(field)}${path ? ` · ${pathText(path)}` : ""}` : `message #${message}`;
+  const file = field === "file" && typeof path === "string" ? path : undefined;
   return h(
     "li",
     { class: "card hit" },
-    h("a", { class: "name", href: href("session", { timeline, at: checkpoint.id }) }, h("strong", {}, line(timeline, 60)), ` #${checkpoint.seq}`),
-    h("span", { class: "quiet" }, " ", shown(field), path ? ` · ${pathText(path)}` : "", " · ", when(checkpoint.created_at)),
+    h("a", { class: "name", href: href("session", { timeline, at: checkpoint.id, message, file }), title: shown(timeline) }, h("strong", {}, line(short(timeline), 60)), ` :${checkpoint.seq}`),
+    h("span", { class: "quiet" }, " ", place, " · ", when(checkpoint.created_at)),
     h("p", { class: "text", dir: "auto" }, marked(snippet, marks)),
   );
 }

@@ -4,16 +4,22 @@
  * oldest first: [{ start, count, prompt, number }]. */
 export function sections(checkpoints, total) {
   let found = [];
-  for (const { summary } of checkpoints) {
+  for (const { summary, description } of checkpoints) {
     const { messages, new_messages: fresh, prompt } = summary ?? {};
     if (fresh < 0) found = []; // it was written anew: its messages have other numbers since
-    if (prompt && fresh > 0) found.push({ start: messages - fresh, prompt });
+    if (prompt && isAsked(description)) found.push({ start: messages, prompt });
+    else if (prompt && fresh > 0) found.push({ start: messages - fresh, prompt });
   }
   found = found.filter(({ start }, at) => start < total && (!at || start > found[at - 1].start));
   if (!found.length) return [];
   found.forEach((each, at) => Object.assign(each, { number: at + 1 }));
   if (found[0].start > 0) found.unshift({ start: 0, prompt: "" });
   return found.map((each, at) => ({ ...each, count: (found[at + 1]?.start ?? total) - each.start }));
+}
+
+/** Whether a hook has saved this before the prompt was among the messages. */
+function isAsked(description = "") {
+  return /^before: |; before: /.test(description);
 }
 
 /** Which row shows which message, where some sections show their prompt alone. */

@@ -67,7 +67,7 @@ class Session {
 
   build() {
     const choose = (id) => this.choose(id);
-    this.rail = new Rail({ choose, more: () => this.older() });
+    this.rail = new Rail({ choose, compare: (id) => this.compareWith(id), more: () => this.older() });
     this.scrubber = new Scrubber({ choose, step: (by) => this.step(by) });
     this.conversation = new Conversation();
     this.files = new Files({ choose: (checkpoint, params) => this.chooseAs(checkpoint, params) });
@@ -75,7 +75,7 @@ class Session {
     const acts = {
       rewind: () => this.rewind(),
       fork: () => this.fork(),
-      compare: (what) => this.compare(what),
+      compare: (what) => (what === "another" ? this.compareAnother() : this.compare(what)),
       copy: () => this.chosen && copy(resuming(this.timeline, this.chosen)),
     };
     this.top = new Top(this.timeline, acts, this.operations.element);
@@ -85,7 +85,7 @@ class Session {
     const parts = [this.top.element, this.goesOn, this.scrubber.element, this.top.tabs, this.panes, this.told];
     this.root = h("div", { class: "at-session fills" }, parts);
     fill(this.place, this.root);
-    this.root.dataset.tab = this.top.choose(this.params.tab);
+    this.root.dataset.tab = this.top.choose(this.params);
   }
 
   railPane() {
@@ -126,17 +126,18 @@ class Session {
     try {
       if (!this.timeline) throw new Error("the address names no session; choose one of the list");
       const reading = this.history.read({ signal, told: () => this.drawSoon() });
+      reading.catch(() => {}); // told below, unless another request fails first
       this.operations.read(signal);
       await this.inform();
       if (this.params.at) await this.find(this.params.at);
       else if (this.info.head) this.set(this.info.head);
       this.conversation.foldAll(this.params.fold === "prompts");
-      if (this.params.message) this.conversation.jump(this.params.message);
+      if (!this.conversation.restore() && this.params.message) this.conversation.jump(this.params.message);
       await reading;
       this.draw();
       if (!this.chosen && !this.info.head) this.nothing();
     } catch (problem) {
-      if (!signal.aborted) failed(this.place, problem, () => go("home"));
+      if (!signal.aborted) failed(this.place, problem, () => go("home"), "All sessions");
     }
   }
 
@@ -312,7 +313,7 @@ class Session {
   amend(params) {
     const before = this.params;
     this.params = params;
-    this.root.dataset.tab = this.top.choose(params.tab);
+    this.root.dataset.tab = this.top.choose(params);
     this.conversation.foldAll(params.fold === "prompts");
     if ((params.at ?? "") !== (before.at ?? "")) {
       this.isFollowing = !params.at;
@@ -373,18 +374,38 @@ class Session {
     else say("There is no step before this one to compare with.");
   }
 
-  /** Asks for a number of a checkpoint, or of a message. */
-  async askWhere() {
-    const where = await dialog("Go to", (close) => {
-      const placeholder = "12, a name, or #900 for a message";
+  /** Compares the chosen moment with another one, the older one first. */
+  compareWith(id) {
+    const other = this.history.checkpoint(id);
+    if (!this.chosen || !other || id === this.chosen.id) return;
+    const [from, to] = [this.chosen, other].sort((a, b) => a.seq - b.seq);
+    go("diff", { timeline: this.timeline, from: from.id, to: to.id });
+  }
+
+  async compareAnother() {
+    if (!this.chosen) return;
+    const where = await this.ask("Compare with", "12, or a name", "Compare");
+    if (!where) return;
+    const number = /^:?(\d+)$/.exec(where)?.[1];
+    go("diff", { timeline: this.timeline, from: number ? `:${number}` : where, to: this.chosen.id });
+  }
+
+  /** Asks for one word; nothing if it was left. */
+  ask(title, placeholder, verb) {
+    return dialog(title, (close) => {
       const input = h("input", { autofocus: true, "aria-label": "Where", placeholder });
       const submit = (event) => {
         event.preventDefault();
         close(input.value.trim());
       };
-      const acts = h("div", { class: "acts end" }, h("button", { class: "primary" }, "Go"));
+      const acts = h("div", { class: "acts end" }, h("button", { class: "primary" }, verb));
       return h("form", { class: "form", onsubmit: submit }, input, acts);
     });
+  }
+
+  /** Asks for a number of a checkpoint, or of a message. */
+  async askWhere() {
+    const where = await this.ask("Go to", "12, a name, or #900 for a message", "Go");
     if (!where) return;
     if (where.startsWith("#")) return amend({ message: where.slice(1) });
     const number = /^:?(\d+)$/.exec(where)?.[1];

@@ -3,9 +3,9 @@
 
 import { count, fill, h, line, shown } from "./dom.js";
 import { amend, href } from "./router.js";
+import { short } from "./sessions.js";
 
 const TABS = { conversation: "Conversation", history: "History", files: "Files" };
-const LONG = /^(.+-[0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/; // named by an agent
 const MADE = /^(.+)-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{8}-[0-9]{6}-[0-9a-f]{6})$/;
 
 export class Top {
@@ -32,12 +32,13 @@ export class Top {
           ["with the step before", () => acts.compare("before")],
           ["with the head", () => acts.compare("head")],
           ["with the disk", () => acts.compare("disk")],
+          ["with another moment…", () => acts.compare("another")],
         ]),
         h("button", { title: "The command that goes on from here", onclick: acts.copy }, "Copy command"),
       ),
     );
     this.buttons = Object.entries(TABS).map(([name, label]) => {
-      const onclick = () => amend({ tab: name === "conversation" ? "" : name });
+      const onclick = () => amend({ tab: name });
       return h("button", { role: "tab", "aria-controls": `pane-${name}`, dataset: { name }, onclick }, label);
     });
     const about = { class: "tabs panes-tabs", role: "tablist", "aria-label": "Parts of the session" };
@@ -45,15 +46,15 @@ export class Top {
   }
 
   /** The name of a part that is shown alone, where there is no room for all. */
-  choose(name) {
-    const chosen = TABS[name] ? name : "conversation";
+  choose({ tab, file }) {
+    const chosen = TABS[tab] ? tab : file ? "files" : "conversation";
     for (const button of this.buttons) button.setAttribute("aria-selected", String(button.dataset.name === chosen));
     return chosen;
   }
 
   /** `info` is the session as the server tells it, `head` and `steps` as they are by now. */
   show(info, head, steps, isLive) {
-    const agent = head?.metadata?.agent ?? MADE.exec(this.timeline)?.[1];
+    const agent = head?.metadata?.agent ?? info.head?.metadata?.agent ?? MADE.exec(this.timeline)?.[1];
     const status = head?.status ?? info.status;
     const messages = head?.summary?.messages ?? info.messages;
     const about = isLive ? "What is saved appears here at once" : "Not connected: this may be out of date";
@@ -63,7 +64,7 @@ export class Top {
       status && h("span", { class: `state ${shown(status)}` }, line(status, 30)),
       h("span", { class: isLive ? "live" : "live off", title: about }, isLive ? "live" : "not live"),
       info.title &&
-        h("span", { class: "mono", title: shown(this.timeline) }, line(this.timeline.replace(LONG, "$1"), 60)),
+        h("span", { class: "mono", title: shown(this.timeline) }, line(short(this.timeline), 60)),
       typeof agent === "string" && h("span", {}, line(agent, 40)),
       h("span", {}, count(steps, "step")),
       messages !== null && h("span", {}, count(messages, "message")),

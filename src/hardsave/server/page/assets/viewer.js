@@ -2,6 +2,7 @@
 
 import { address, get, readPart } from "./api.js";
 import { bytes, fill, h, line, shown, when } from "./dom.js";
+import { told } from "./history.js";
 import { fail, failed } from "./notices.js";
 import { ROW, numbered, parse, rowElement, rowsOf } from "./patch.js";
 import { amend } from "./router.js";
@@ -145,13 +146,12 @@ export class Viewer {
   version({ checkpoint, change, size }) {
     const isHere = checkpoint.id === this.checkpoint.id;
     const onclick = () => this.choose(checkpoint, { view: "changes" });
-    const { call, said } = checkpoint.summary ?? {};
     return h(
       "button",
       { class: "version plain", "aria-current": isHere ? "true" : null, onclick },
       h("span", { class: `change ${change}` }, change),
       h("span", { class: "mono" }, `:${checkpoint.seq}`),
-      h("span", { class: "said" }, line(call || said || checkpoint.description, 80)),
+      h("span", { class: "said" }, line(told(checkpoint)[1], 80)),
       h("span", { class: "quiet small" }, change === "removed" ? "" : bytes(size)),
       when(checkpoint.created_at),
     );

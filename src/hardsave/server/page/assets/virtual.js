@@ -194,6 +194,12 @@ export class VirtualList extends HTMLElement {
     else if (below > 0) this.jump(row, Math.max(0, this.clientHeight - high - 8));
   }
 
+  /** The first row that is seen, and how far it is below the top: for `jump`. */
+  get anchor() {
+    const { first } = this;
+    return { row: first, offset: this.heights.top(first) - this.scrollTop };
+  }
+
   get first() {
     return this.heights.at(this.scrollTop);
   }

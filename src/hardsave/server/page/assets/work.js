@@ -1,7 +1,7 @@
 // Work: jobs and tasks by state, and what a person may do about them.
 
 import { get } from "./api.js";
-import { jobActs, taskActs } from "./acts.js";
+import { actKeys, jobActs, taskActs } from "./acts.js";
 import { count, fill, h, keyed, line, shown, when } from "./dom.js";
 import { keys } from "./keys.js";
 import { listen } from "./live.js";
@@ -39,6 +39,7 @@ class Work {
       keys("Work", [
         { key: "j ArrowDown", about: "Next", act: () => step(this.rows, 1) },
         { key: "k ArrowUp", about: "Before", act: () => step(this.rows, -1) },
+        ...actKeys(() => document.activeElement.closest?.(".listed")),
         { key: "t", about: "Jobs or tasks", act: () => amend({ what: this.what === "jobs" ? "tasks" : "", state: "" }) },
       ]),
     ];
@@ -82,7 +83,7 @@ class Work {
     }
     const limit = again ? Math.min(MOST, Math.max(PAGE, this.rows.childElementCount)) : PAGE;
     try {
-      const { items, next } = await get(this.what, { state: this.params.state, limit }, { signal });
+      const { items, next } = await get(this.what, { state: this.params.state, limit, brief: true }, { signal });
       this.items = items;
       this.draw(next);
     } catch (problem) {
@@ -93,7 +94,7 @@ class Work {
   async more(cursor) {
     const { signal } = this.asked;
     try {
-      const { items, next } = await get(this.what, { state: this.params.state, limit: PAGE, cursor }, { signal });
+      const { items, next } = await get(this.what, { state: this.params.state, limit: PAGE, cursor, brief: true }, { signal });
       this.items.push(...items);
       this.draw(next);
     } catch (problem) {
@@ -153,7 +154,7 @@ function entry(item, make, reload) {
     const act = row.contains(document.activeElement) ? document.activeElement.dataset.act ?? "name" : null;
     row.said = said;
     fill(row, make(now, reload));
-    if (act) (row.querySelector(`[data-act="${act}"]`) ?? row.querySelector("a.name"))?.focus();
+    if (act) (row.querySelector(`[data-act="${act}"]`) ?? row.querySelector("a.name")).focus();
   };
   row.update(item);
   return row;
