@@ -1,0 +1,1 @@
+"""Agent frameworks: one module or folder each, thin over a vault. Each has an extra of its own."""

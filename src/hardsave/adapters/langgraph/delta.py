@@ -1,0 +1,54 @@
+"""The history of channels that are kept as deltas: what steps wrote, back to a whole value."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from langgraph.checkpoint.base import DeltaChannelHistory, PendingWrite
+
+import hardsave
+from hardsave.adapters.langgraph.place import Place, counted, escaped, pending
+from hardsave.adapters.langgraph.threads import Threads, id_of
+from hardsave.adapters.langgraph.values import Values
+
+
+def history(
+    threads: Threads, values: Values, place: Place, channels: Sequence[str]
+) -> Mapping[str, DeltaChannelHistory]:
+    """Writes of the ancestors of a checkpoint, oldest first, and the value that they begin with. Of
+    an ancestor only its writes are read, and which channels it has."""
+    found: dict[str, DeltaChannelHistory] = {}
+    written: dict[str, list[PendingWrite]] = {name: [] for name in channels}
+    left = set(channels)
+    for one in _ancestors(threads, place) if left else ():
+        writes = pending(_of(counted(one.notes, None), left), values)
+        for write in reversed(writes):
+            written[write[1]].append(write)
+        state = one.state
+        for name in [name for name in left if escaped(name) in state]:
+            seed = values.revived(one.read(escaped(name)))
+            found[name] = {"writes": [], "seed": seed}
+            left.discard(name)
+        if not left:
+            break
+    for name in channels:
+        found.setdefault(name, {"writes": []})["writes"] = written[name][::-1]
+    return found
+
+
+def _of(notes: Sequence[Any], channels: set[str]) -> list[Any]:
+    return [note for note in notes if note[3] in channels]
+
+
+def _ancestors(threads: Threads, place: Place) -> Iterator[hardsave.Checkpoint]:
+    """The parents of a checkpoint in its namespace, nearest first."""
+    target = threads.latest(place)[0] if place.id is None else threads.find(place)
+    if target is None:
+        return
+    line = threads.vault.timeline(target.timeline)
+    wanted = target.metadata["parent"]
+    for one in line.ancestors(target):
+        said = one.metadata
+        if wanted is None or said.get("ns", "") != place.namespace or id_of(one) != wanted:
+            return
+        yield one
+        wanted = said["parent"]

@@ -1,0 +1,54 @@
+"""A real run of Pydantic AI, killed at random moments."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+import hardsave
+from hardsave.adapters.pydantic_ai import HardsaveStepStore
+from tests.frameworks.killing import start, whole_lines
+from tests.frameworks.pydantic_ai import survivor
+
+_REACHED = {"started": {"started", "completed", "failed"}}
+
+
+def _check(store: str, told: Path) -> None:
+    """What was acknowledged is there, and each checkpoint has the files that it says were noted."""
+    with hardsave.open(store) as vault:
+        steps = HardsaveStepStore(vault)
+        for line in whole_lines(told):
+            run, call, status = line.split()
+            effect = asyncio.run(steps.get_tool_effect(run_id=run, tool_call_id=call))
+            assert effect is not None
+            assert effect.status in _REACHED.get(status, {status})
+        for timeline in vault.timelines():
+            for each in timeline.checkpoints(limit=1_000):
+                assert each.files is not None
+                ended = timeline.load(each).get("effects", {}).values()
+                names = {
+                    e["tool_call_id"].split("-")[-1] for e in ended if e["status"] != "started"
+                }
+                assert {f"{n}.txt" for n in names} <= {file.path for file in each.files.list()}
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [*range(3), *(pytest.param(n, marks=pytest.mark.torture) for n in range(3, 50))],
+)
+def test_killed_at_random_it_goes_on(tmp_path: Path, seed: int) -> None:
+    rng, told = random.Random(seed), tmp_path / "told"
+    store = f"sqlite:///{tmp_path}/s.db"
+    for attempt in range(20):
+        kill = rng.random() * 0.06 if attempt < 4 else None
+        is_over = start(survivor.__file__, store, tmp_path, told=told, kill=kill)
+        _check(store, told)
+        if is_over:
+            break
+    with hardsave.open(store) as vault:
+        steps = HardsaveStepStore(vault)
+        last = asyncio.run(steps.list_runs())[-1]
+        snapshot = asyncio.run(steps.latest_snapshot(run_id=last.run_id))
+    assert snapshot is not None
+    assert survivor.noted(snapshot.messages) == set(range(survivor.NUMBERS))
