@@ -199,7 +199,7 @@ def _listed(path: Path, count: int) -> float:
 # Paging
 
 
-def page(setting: Setting) -> list[Row]:
+def pages(setting: Setting) -> list[Row]:
     """One page of a long history costs what it costs in a short one."""
     few, many = 1000, setting.choose(100_000, 10_000)
     small = _filled(setting.place / "few.db", few)
@@ -209,10 +209,10 @@ def page(setting: Setting) -> list[Row]:
         few_line, many_line = few_vault.timeline("main"), many_vault.timeline("main")
         times = in_turns(
             rounds,
-            _pager(many_line, many + 1),
-            _pager(few_line, few + 1),
-            _pager(many_line, many // 2),
-            _pager(few_line, few // 2),
+            _pager(many_line, many, 0),
+            _pager(few_line, few, 0),
+            _pager(many_line, many, many // 2),
+            _pager(few_line, few, few // 2),
         )
     newest, newest_few, middle, middle_few = map(median, times)
     return [
@@ -231,10 +231,14 @@ def page(setting: Setting) -> list[Row]:
     ]
 
 
-def _pager(line: hardsave.Timeline, before: int) -> Callable[[], float]:
+def _pager(line: hardsave.Timeline, count: int, passed: int) -> Callable[[], float]:
+    """Reads the page behind so many of the newest checkpoints."""
+    after = line.checkpoints(limit=passed).next if passed else None
+    newest = count - passed
+
     def read() -> float:
-        seconds, found = timed(lambda: line.checkpoints(limit=PAGE, after=str(before)))
-        check([row.seq for row in found] == list(range(before - 1, before - 1 - PAGE, -1)), "page")
+        seconds, found = timed(lambda: line.checkpoints(limit=PAGE, after=after))
+        check([row.seq for row in found] == list(range(newest, newest - PAGE, -1)), "page")
         return seconds
 
     return read

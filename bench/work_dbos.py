@@ -19,7 +19,7 @@ from dbos import DBOS
 from bench.stopwatch import timed
 
 
-def open_dbos(path: Path, pragmas: str) -> None:
+def open_dbos(path: Path, pragmas: str, server: str = "") -> None:
     if pragmas:
         journal, synchronous = pragmas.split("/")
 
@@ -31,7 +31,7 @@ def open_dbos(path: Path, pragmas: str) -> None:
     DBOS(
         config={
             "name": "bench",
-            "system_database_url": f"sqlite:///{path}",
+            "system_database_url": server or f"sqlite:///{path}",
             "run_admin_server": False,
             "log_level": "ERROR",
             "application_version": "1",
@@ -62,11 +62,15 @@ def two_steps(number: int, gate: str) -> int:
     return int(step(number))
 
 
-def steps(path: Path, pragmas: str, count: int) -> dict[str, Any]:
-    open_dbos(path, pragmas)
+def steps_on(path: Path, pragmas: str, count: int, server: str) -> dict[str, Any]:
+    open_dbos(path, pragmas, server)
     DBOS.launch()
     times = [many_steps(count) for _ in range(3)]
-    return {"times": times, "pragmas": _in_force()}
+    return {"times": times, "pragmas": "" if server else _in_force()}
+
+
+def steps(path: Path, pragmas: str, count: int) -> dict[str, Any]:
+    return steps_on(path, pragmas, count, "")
 
 
 def begin(path: Path, pragmas: str, count: int) -> None:
@@ -115,7 +119,11 @@ def main() -> None:
     parser.add_argument("path", type=Path)
     parser.add_argument("count", type=int)
     parser.add_argument("--pragmas", default="")
+    parser.add_argument("--server", default="", help="steps on this PostgreSQL, not on SQLite")
     options = parser.parse_args()
+    if options.server:
+        print(json.dumps(steps_on(options.path, "", options.count, options.server)), flush=True)
+        os._exit(0)
     call = {"steps": steps, "begin": begin, "finish": finish}[options.what]
     print(json.dumps(call(options.path, options.pragmas, options.count)), flush=True)
     os._exit(0)  # without waiting for its threads

@@ -94,7 +94,7 @@ def claims(path: Path, durability: Durability, count: int) -> dict[str, Any]:
 
 def _claim_and_finish(vault: hardsave.Vault) -> None:
     tasks = vault.tasks
-    (record,) = tasks._desk.store.due(None, tasks._desk.clock(), 1)
+    (record,) = tasks._context.store.due(None, tasks._context.clock(), 1)
     tasks.claim(record.name).complete()
 
 
@@ -103,9 +103,9 @@ def fill(vault: hardsave.Vault, count: int) -> None:
     from hardsave.stores.base import Batch
     from hardsave.stores.ledger import TaskMove, Work
 
-    desk = vault.tasks._desk
+    context = vault.tasks._context
     vault.tasks.add("model")
-    model = desk.store.task(None, "model")
+    model = context.store.task(None, "model")
     assert model is not None
     states = ["completed", "pending", "completed", "failed"]
     for first in range(0, count, 1_000):
@@ -117,9 +117,9 @@ def fill(vault: hardsave.Vault, count: int) -> None:
             )
             for n in some
         ]
-        entries = [desk.entry("added", move.become) for move in moves]
+        entries = [context.entry("added", move.become) for move in moves]
         work = Work(moves=moves, entries=entries)
-        desk.store.commit(Batch(None, desk.entry("filled", None), work=work))
+        context.store.commit(Batch(None, context.entry("filled", None), work=work))
 
 
 def main() -> None:

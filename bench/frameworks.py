@@ -1,0 +1,53 @@
+"""A graph of LangGraph's under our saver, beside its SqliteSaver and its delta channel."""
+
+from bench import graphs
+from bench.graphs import Deltas, Plain, Played
+from bench.report import Row, Target, at_most, growth, size
+from bench.setting import Setting
+
+
+def langgraph(setting: Setting) -> list[Row]:
+    """Disk, and time of the processor: puts run in threads beside the graph."""
+    place, turns = setting.place / "frameworks", setting.choose(500, 60)
+    ours = graphs.play(graphs.ours, Plain, place / "ours", turns)
+    deltas = graphs.play(graphs.ours, Deltas, place / "our-deltas", turns)
+    theirs = graphs.play(graphs.sqlite, Plain, place / "theirs", turns)
+    delta = graphs.play(graphs.sqlite, Deltas, place / "delta", turns)
+    bounds = {"put": 0.5, "invoke": 0.7, "history": 1 / 8, "get": 0.75}
+    delta_bounds = {"invoke": 1.3, "history": 1 / 8}
+    return [
+        _disk("SqliteSaver", turns, ours, theirs, at_most(1 / 100)),
+        *_times("SqliteSaver", ours, theirs, bounds),
+        _disk("delta channel", turns, ours, delta, at_most(0.3)),
+        *_times("delta channel", ours, delta, delta_bounds),
+        _disk("delta channel, both with it", turns, deltas, delta),
+        *_times("delta channel, both with it", deltas, delta, dict.fromkeys(delta_bounds)),
+    ]
+
+
+CALLS = {
+    "put": "put of a state of so many turns",
+    "invoke": "invoke, at the end",
+    "history": f"get_state_history(limit={graphs.HISTORY})",
+    "get": "get_tuple, warm",
+}
+
+
+def _disk(name: str, turns: int, ours: Played, theirs: Played, target: Target | None = None) -> Row:
+    figure = f"a graph of {turns} turns, disk, closed, beside the {name}"
+    return Row(figure, size(ours.disk), size(theirs.disk), ours.disk / theirs.disk, "×", target)
+
+
+def _times(
+    name: str, ours: Played, theirs: Played, bounds: "dict[str, float] | dict[str, None]"
+) -> list[Row]:
+    return [
+        growth(
+            f"{CALLS[call]}, beside the {name}",
+            getattr(ours, call),
+            getattr(theirs, call),
+            None if bound is None else at_most(bound),
+            names=("", name),
+        )
+        for call, bound in bounds.items()
+    ]
