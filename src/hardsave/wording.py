@@ -34,11 +34,18 @@ def size(number: int) -> str:
 
 
 def without_password(url: str) -> str:
-    """The URL of a store, to be told and compared: with no secret in it. A password may have been
-    written as it is, with any character in it: all up to the last `@` is taken for it."""
+    """The URL of a store, to be told: with no secret in it. A password may have been written as it
+    is, with any character in it: all up to the last `@` is taken for it."""
     for password in _PASSWORDS:
         url = re.sub(rf"(://[^/?@:]*):{password}@", r"\1:***@", url)
     return re.sub(rf"((?:{'|'.join(_SECRET_OPTIONS)})=)[^&]*", r"\1***", url)
+
+
+def name_of_url(url: str) -> str:
+    """The same to compare by: it does not tell whether there was a password, either."""
+    url = re.sub(r"^postgres://", "postgresql://", url)
+    url = re.sub(r"(://[^/?@:]*):\*\*\*@", r"\1@", without_password(url)).replace("://@", "://")
+    return re.sub(r"(?<=[?&])[^=&]*=\*\*\*(&|$)", "", url).rstrip("?&")
 
 
 def shown(text: str) -> str:

@@ -37,6 +37,31 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
+# Names of stores
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada@db.example:5432/agents?schema=team&sslmode=require",
+        "postgresql://ada:s3cret@db.example:5432/agents?schema=team&sslmode=require",
+        "postgres://ada:s3/@cret@db.example:5432/agents?schema=team&sslmode=require",
+        "postgresql://ada@db.example:5432/agents?password=s3cret&schema=team&sslmode=require",
+        "postgresql://ada@db.example:5432/agents?schema=team&sslmode=require&sslpassword=s3cret",
+    ],
+)
+def test_a_store_has_one_name_with_and_without_a_password(url: str) -> None:
+    named = "postgresql://ada@db.example:5432/agents?schema=team&sslmode=require"
+    assert config.canonical(url) == named
+
+
+def test_what_tells_two_stores_apart_is_in_their_names() -> None:
+    urls = ["postgresql:///a", "postgresql:///a?schema=b", "postgresql://h/a", "redis://h/1"]
+    assert [config.canonical(url) for url in urls] == urls
+    assert config.canonical("redis://:s3cret@h/1") == "redis://h/1"
+    assert config.canonical("postgresql:///a?password=s3cret") == "postgresql:///a"
+
+
 # Where data lie
 
 

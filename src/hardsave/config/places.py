@@ -30,13 +30,14 @@ def file_url(path: Path) -> str:
 
 
 def canonical(url: str) -> str:
-    """One spelling for each store, however its path was written; no password is in it."""
+    """One spelling for each store, however its path was written, and with or without a password;
+    none is in it."""
     scheme, separator, path = url.partition(":///")
     if scheme == "sqlite" and separator:
         return f"{scheme}{separator}{os.path.realpath(path)}"
-    from hardsave.wording import without_password  # most stores are files
+    from hardsave.wording import name_of_url  # most stores are files
 
-    return without_password(url)
+    return name_of_url(url)
 
 
 def project_root(directory: Path) -> Path:

@@ -49,6 +49,13 @@ def address_of(url: str) -> Address:
     return Address(make_conninfo("", **found), schemas[0], _shown(found, schemas[0]))
 
 
+def session_options(address: Address, environment: Mapping[str, str]) -> str:
+    """What `options` say for sessions that find the tables by themselves. What is given to libpq
+    takes the place of the URL's own, which take that of the environment's."""
+    given = conninfo_to_dict(address.conninfo).get("options", environment.get("PGOPTIONS", ""))
+    return f"{given} -c search_path={address.schema}".strip()
+
+
 def _check_base(base: str) -> None:
     """`ValueError` for a password with a `/` or `@` as it is: libpq would read the rest of it as
     the name of a host or database, and messages tell those."""

@@ -7,6 +7,7 @@ runner asks the ledger alone.
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from hardsave.errors import HardsaveError, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.stores.dispatch import AGAIN, DONE, Answer, Hints
-from hardsave.stores.postgres.address import Address
+from hardsave.stores.postgres.address import Address, session_options
 from hardsave.stores.postgres.connections import CONNECT
 from hardsave.stores.postgres.translation import is_passing
 from hardsave.tuples import NamedTuple
@@ -127,7 +128,7 @@ class QueueThread:
             conninfo=self._address.conninfo,
             kwargs={
                 **{name: value for name, value in CONNECT.items() if name != "autocommit"},
-                "options": f"-c search_path={self._address.schema}",
+                "options": session_options(self._address, os.environ),
             },
             configure=_set_up,
             min_size=1,

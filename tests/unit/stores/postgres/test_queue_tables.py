@@ -1,13 +1,18 @@
 """The tables of the queue, in a schema that another program may use, too."""
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import procrastinate
 import pytest
 from procrastinate.schema import SchemaManager
 
 from hardsave.errors import Misuse
+from hardsave.stores.dispatch import Hints, Receiver
 from hardsave.stores.postgres import PostgresStore, queue
+from hardsave.stores.postgres.address import address_of, session_options
+from hardsave.stores.postgres.queue_thread import Queues, QueueThread
 from tests.postgres_server import beside, schema_of, url_of
 
 
@@ -41,3 +46,27 @@ def test_what_is_left_of_the_queue_and_that_of_another_version_are_made_anew(
             found = connection.execute(queue._NOTED).fetchall()
             assert found == [(queue._OURS,)]
     store.close()
+
+
+def test_the_worker_of_the_queue_has_the_options_of_the_url_and_finds_its_tables(
+    tmp_path: Path,
+) -> None:
+    address = address_of(url_of(tmp_path, options="-c work_mem=7MB -c search_path=other"))
+    hints = Hints(cast(Receiver, None), 1)
+    thread = QueueThread(address, Queues("own", ()), hints, lambda: None)
+    asked = "SELECT current_setting('work_mem') AS memory, current_setting('search_path') AS path"
+
+    async def told() -> Any:
+        app: procrastinate.App = thread._app(asyncio.Event())
+        async with app.open_async():
+            return await app.connector.execute_query_one_async(asked)
+
+    assert asyncio.run(told()) == {"memory": "7MB", "path": schema_of(tmp_path)}
+
+
+def test_options_of_the_environment_hold_where_the_url_has_none() -> None:
+    given = {"PGOPTIONS": "-c work_mem=7MB"}
+    plain, own = "postgresql:///a", "postgresql:///a?options=-c%20work_mem%3D8MB"
+    assert session_options(address_of(plain), given) == "-c work_mem=7MB -c search_path=hardsave"
+    assert session_options(address_of(own), given) == "-c work_mem=8MB -c search_path=hardsave"
+    assert session_options(address_of(plain), {}) == "-c search_path=hardsave"
