@@ -85,8 +85,9 @@ def look(folder: str) -> dict[str, Any]:
 def left(folder: str) -> dict[str, Any]:
     """What is there of a job that was to be purged."""
     with _vault(folder) as vault:
-        line, purges = vault.timeline("fix"), vault.tasks.find(state="completed")[1:]
-        return {"saved": len(line), "purges": [task.result for task in purges]}
+        purges = [task for task in vault.tasks.find(state="completed") if task.id == "fix/purge"]
+        saved = len(vault.timeline("fix"))
+        return {"saved": saved, "purges": [task.result for task in purges]}
 
 
 def resume(folder: str) -> str:

@@ -101,7 +101,7 @@ def hash_not_checked() -> None:
 def purge_keeps_the_bytes() -> None:
     """A purge drops and rewrites checkpoints, and leaves what they held where it is."""
     nothing = purge.Purged(0, 0, 0)
-    mock.patch.object(purge, "_collected", return_value=nothing).start()
+    mock.patch.object(purge, "collected", return_value=nothing).start()
 
 
 def earlier_boot() -> None:

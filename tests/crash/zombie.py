@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import hardsave
+from hardsave.objects.hashing import Hash
 from hardsave.objects.records import CheckpointRecord, EntryRecord
 from hardsave.runtime.jobs import callback
 from hardsave.runtime.jobs.worker import Worker
@@ -97,6 +98,12 @@ class Watched(PostgresStore):
             self._before(event.kind)
         return super().commit(batch)
 
+    def put(
+        self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
+    ) -> None:
+        """Held for no longer than the worker counts as alive: a purge waits for what is pinned."""
+        super().put(user, objects, pin=pin, seconds=LEASE)
+
 
 def points(url: str) -> list[str]:
     """The writes of a job that is done by one worker."""
@@ -166,17 +173,18 @@ def _finish(store: PostgresStore) -> None:
         )
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end and _is_at_work(vault):
-            # A purge waits for half a minute for what another process has pinned.
             worker.run(until_idle=True, retry=AT_ONCE, lease_seconds=LEASE, grace_seconds=PATIENCE)
-            if vault.jobs.get("fix").question is not None:
-                with contextlib.suppress(hardsave.Conflict):  # the other program was faster
+            # The other program was faster, or its purge was interrupted.
+            with contextlib.suppress(hardsave.Conflict, hardsave.NotFound):
+                if vault.jobs.get("fix").question is not None:
                     vault.jobs.approve("fix")
 
 
 def _is_at_work(vault: hardsave.Vault) -> bool:
     tasks = [*vault.tasks.find(state="pending"), *vault.tasks.find(state="in_progress")]
     is_told = any(each.id.startswith("fix/notice") for each in vault.tasks.find())
-    return not is_told or any(not each.id.startswith("delegated") for each in tasks)
+    is_purged = any(each.id == "fix/purge" for each in vault.tasks.find(state="completed"))
+    return not (is_told or is_purged) or any(not each.id.startswith("delegated") for each in tasks)
 
 
 def _stored(vault: hardsave.Vault) -> dict[str, Any]:

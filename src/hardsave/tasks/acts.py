@@ -32,11 +32,16 @@ def found(context: LedgerContext, id: str) -> TaskRecord:
     return task
 
 
-def add(context: LedgerContext, task: TaskRecord, request: Request | None = None) -> TaskRecord:
-    """Add a task; `Conflict` if its id or its key is there already."""
+def add(
+    context: LedgerContext,
+    task: TaskRecord,
+    request: Request | None = None,
+    fences: Sequence[Fence] = (),
+) -> TaskRecord:
+    """Add a task; `Conflict` if its id or its key is there already, or a fence does not hold."""
     check_deadline()
     event = context.entry("added", task, signed({"text": task.text}))
-    context.act(event, Work(moves=(TaskMove(None, task),)), request)
+    context.act(event, Work(fences=fences, moves=(TaskMove(None, task),)), request)
     return found(context, task.name)
 
 

@@ -47,7 +47,7 @@ def new(
         state="pending",
         priority=priority,
         created_at=context.clock(),
-        epoch=_first_epoch(context),
+        epoch=first_epoch(context),
         generation=1,
         attempts=0,
         max_attempts=max_attempts,
@@ -72,7 +72,7 @@ def key_of(text: str) -> bytes:
     return digest(text.encode())
 
 
-def _first_epoch(context: LedgerContext) -> int:
+def first_epoch(context: LedgerContext) -> int:
     """Where no other task of that name has been, as far as chance goes: an attempt at one that was
     forgotten may be alive, and what it writes must not be taken for a write of this one's."""
     return int.from_bytes(context.new_id()[:4]) >> 1

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 import hardsave
 from hardsave.errors import Conflict, Misuse, NotFound, Unavailable
-from hardsave.runtime.jobs import closing, notices
+from hardsave.runtime.jobs import notices
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.runtime.scripted import Call, Fault, Reply, ScriptedModel, Silence
 from hardsave.stores.memory.store import MemoryStore
@@ -34,7 +33,6 @@ from hardsave.tasks.task import Task
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs.ledger import Jobs
 from hardsave.vault.jobs.state import Job
-from hardsave.vault.store import VaultStore
 from tests.unit.cli import jobs_project
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -488,14 +486,6 @@ def test_a_queued_job_that_has_saved_nothing_is_taken_out_of_the_queue(office: O
     assert office.vault.timeline("fix").head is None
 
 
-def test_a_job_may_be_purged_when_it_has_succeeded(office: Office) -> None:
-    office.add(on_success="purge")
-    office.work()
-    assert office.vault.timeline("fix").head is None
-    job = office.jobs.get("fix")
-    assert (job.state, job.output) == ("succeeded", "done")
-
-
 def purges(office: Office) -> list[Task]:
     return [task for task in office.vault.tasks.find() if task.id.endswith("/purge")]
 
@@ -525,39 +515,6 @@ def test_the_jobs_of_a_vault_are_at_hand(office: Office) -> None:
     assert [job.id for job in office.vault.jobs.find()] == ["fix"]
     assert office.vault.jobs.owns(office.vault.tasks.get("fix"))
     assert not office.vault.jobs.owns(office.vault.tasks.add("other"))
-
-
-def test_a_purge_that_fails_is_tried_again(
-    office: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    purge, failures = VaultStore.purge, [Unavailable("an export is under way")] * 2
-
-    def first_not(store: VaultStore, **given: Any) -> Any:
-        if failures:
-            raise failures.pop()
-        return purge(store, **given)
-
-    monkeypatch.setattr(VaultStore, "purge", first_not)
-    office.add(on_success="purge")
-    office.work(callback_retry=AT_ONCE)
-    assert office.vault.timeline("fix").head is None
-    assert [(task.state, task.attempts) for task in purges(office)] == [("completed", 3)]
-    assert "an export is under way; it is tried again" in caplog.text
-    assert [job.id for job in office.jobs.find()] == ["fix"]
-
-
-def test_a_purge_that_could_not_be_is_tried_by_the_next_worker(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    office.add(on_success="purge")
-    with monkeypatch.context() as patch:
-        patch.setattr(VaultStore, "purge", lambda store, **_: 1 / 0)
-        office.work(callback_retry=AT_ONCE)
-    (task,) = purges(office)
-    assert (task.state, task.attempts) == ("failed", closing.TRIES)
-    office.work()
-    assert office.vault.timeline("fix").head is None
-    assert [each.state for each in purges(office)] == ["completed"]
 
 
 def test_a_job_that_the_ledger_has_forgotten_is_purged_all_the_same(
@@ -647,34 +604,6 @@ def test_a_job_that_is_let_go_leaves_no_purge_that_waits(office: Office) -> None
     office.failed(3, on_success="purge")
     office.jobs.delete("fix")
     assert [(task.state, task.error) for task in purges(office)] == [("failed", "cancelled")]
-
-
-def test_a_job_that_is_run_anew_is_purged_anew(office: Office) -> None:
-    office.add(on_success="purge")
-    office.work()
-    office.vault.tasks.retry("fix", force=True)
-    office.work()
-    assert office.vault.timeline("fix").head is None
-    (task,) = purges(office)
-    assert task.state == "completed"
-    assert task.result["dropped"] > 0
-
-
-def test_what_has_come_into_the_place_of_a_purged_job_stays(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    office.add(on_success="purge")
-    with monkeypatch.context() as patch:
-        patch.setattr(VaultStore, "purge", lambda store, **_: 1 / 0)
-        office.work(callback_retry=replace(AT_ONCE, max_seconds=3600, first_seconds=3600))
-    office.vault.store.purge(timeline="fix")  # and then the worker died
-    office.vault.tasks.forget(keep_completed=0)
-    office.failed(3, on_success="purge")
-    office.jump(days=1)
-    office.work()
-    (task,) = purges(office)
-    assert (task.state, task.result) == ("completed", {"kept": closing.ANOTHERS})
-    assert office.jobs.get("fix").can_resume
 
 
 # Going back

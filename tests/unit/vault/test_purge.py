@@ -18,8 +18,7 @@ from hardsave.stores.base import Batch
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.stores.sqlite.backup import durable_files
 from hardsave.stores.sqlite.store import SqliteStore
-from hardsave.vault.purge import purge
-from hardsave.vault.purge.rewriting import REPLACEMENT
+from hardsave.vault.purge import REPLACEMENT, purge
 from hardsave.vault.vault import Vault
 from tests.unit.stores.processes import fresh
 from tests.unit.vault.secrets_scanner import found
@@ -180,7 +179,7 @@ def test_a_purge_that_was_interrupted_is_finished_by_calling_it_again(
 
         for ref in ("main:1", ids[1]):
             with monkeypatch.context() as patched:
-                patched.setattr(purge, "_collected", killed)
+                patched.setattr(purge, "collected", killed)
                 with pytest.raises(KeyboardInterrupt):
                     vault.store.purge(ref)
             assert vault.store.purge(ref).dropped == 0

@@ -5,14 +5,16 @@ job in the ledger: it is due with the very commit that completes the job, also i
 then, and also if the job is forgotten then. Whichever worker finds it due carries it out: again
 after a while if it does not work, until its tries are used, and once more whenever a worker starts.
 A worker that dies over it leaves it to the next, at any point. So no search for what was left is
-needed: what a worker reads when it starts does not grow with what is completed.
+needed: what a worker reads when it starts does not grow with what is completed. What goes, and
+what stays, is decided in `vault.purge.job`.
 """
 
 import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from hardsave.errors import Conflict, NotFound
+from hardsave.defaults import CALLBACK_TRIES
+from hardsave.errors import Conflict
 from hardsave.page import every
 from hardsave.tasks.task import Task
 from hardsave.vault.jobs import spec as specs
@@ -20,8 +22,8 @@ from hardsave.vault.jobs.ledger import cancel_purge
 from hardsave.vault.jobs.spec import JobSpec
 from hardsave.vault.vault import Vault
 
-TRIES = 10
-ANOTHERS = "what is saved there is not of that job any more"
+TRIES = 10 + CALLBACK_TRIES  # it waits for callbacks, too
+ANOTHERS = "the job was put back to work, or is another one by now"
 PRIORITY = 2**61  # before any job, and after the callbacks: receivers wait for those
 
 _PAGE = 500
@@ -68,18 +70,7 @@ class Closing:
 
     def carry_out(self, task: Task) -> Any:
         """Purge what a job has left. What has come into its place meanwhile stays."""
-        lineage = task.metadata[specs.KEY]["purge_of"]
-        if self._vault.timeline(lineage).head is not None and not self._is_meant(lineage):
-            return {"kept": ANOTHERS}
-        try:
-            purged = self._vault.store.purge(timeline=lineage)
-        except NotFound:
-            return {"dropped": 0}  # nothing was ever saved
-        return {"dropped": purged.dropped}
+        from hardsave.vault.purge import job  # few jobs need it
 
-    def _is_meant(self, lineage: str) -> bool:
-        try:
-            job = self._vault.jobs.get(lineage)
-        except NotFound:
-            return False
-        return job.state == "succeeded" and job.spec.on_success == "purge"
+        purged = job.purge_job(self._vault, specs.of_purge(task.id))
+        return {"kept": ANOTHERS} if purged is None else {"dropped": purged.dropped}

@@ -21,15 +21,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hardsave.defaults import CALLBACK_TRIES
-from hardsave.errors import HardsaveError, NotFound
+from hardsave.errors import Conflict, HardsaveError
 from hardsave.logs import log
 from hardsave.objects.hashing import digest
 from hardsave.runtime.jobs import callback, closing
 from hardsave.runtime.webhooks import disabled, secret_file, signature
+from hardsave.stores.ledger import Fence
+from hardsave.tasks import acts, adding
 from hardsave.tasks.attempt import Attempt, check_standing, working
+from hardsave.tasks.ledger import desk_of
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.stats import TaskEvent
-from hardsave.tasks.task import Task
+from hardsave.tasks.task import Task, view
 from hardsave.tasks.worker_loop import Outcome, Terms, WorkerLoop
 from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs import state as states
@@ -65,6 +68,7 @@ class Notices:
 
     def __init__(self, vault: Vault, *, allow_private: bool) -> None:
         self._tasks = vault.tasks
+        self._desk = desk_of(vault.tasks)
         self._user = vault.user
         self._store = url_of(vault)
         self._closing = closing.Closing(vault)
@@ -89,28 +93,38 @@ class Notices:
 
     def _write_of(self, id: str) -> bool:
         """Whether the job has a receiver, and no notice was written yet."""
-        try:
-            task = self._tasks.get(id)
-        except NotFound:
+        record = self._desk.store.task(self._desk.user, id)
+        if record is None:
             return False  # forgotten meanwhile
+        task = view(record, self._desk.codec)
         asked = states.queued(task)
         if asked is None or task.state not in ("completed", "failed") or task.ended_at is None:
             return False
         url = asked[0].callback
-        return url is not None and self._write_notice(task, task.ended_at, url)
+        fence = Fence(record.name, record.epoch)
+        return url is not None and self._write_notice(task, task.ended_at, url, fence)
 
-    def _write_notice(self, task: Task, end: datetime, url: str) -> bool:
+    def _write_notice(self, task: Task, end: datetime, url: str, fence: Fence) -> bool:
+        """If the job stands as it was read: one that was purged since was told of."""
         id = task.id
         job = states.judged(task, None, end, states.TTL)
         said = callback.message(job, end.isoformat(timespec="seconds"))
-        return self._tasks.add(
-            notice_id(id, end),
-            f"tell {urlsplit(url).hostname} that job {id} is over",
+        notice = adding.new(
+            self._desk,
+            id=notice_id(id, end),
+            text=f"tell {urlsplit(url).hostname} that job {id} is over",
             key=f"{specs.KEY}:{id}:{end.isoformat()}",
             max_attempts=CALLBACK_TRIES,
             priority=_URGENT,
+            not_before=None,
+            after=(),
             metadata={specs.KEY: {"notice_of": id, "url": url, "message": said}},
-        ).is_new
+        )
+        try:
+            acts.add(self._desk, notice, fences=[fence])
+        except Conflict:  # it was written before, or there is nothing to tell any more
+            return False
+        return True
 
     def deliver(self, loop: WorkerLoop) -> None:
         """All that is due, one after the other."""
@@ -124,6 +138,7 @@ class Notices:
         try:
             with working(attempt):
                 if closing.is_closing(attempt.task):
+                    self.write()  # what is to be told of a job is read from what goes now
                     return Outcome(self._closing.carry_out(attempt.task))
                 return Outcome(self._sent(attempt))
         except Exception as error:  # noqa: BLE001 # any error is the task's end

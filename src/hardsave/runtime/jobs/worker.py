@@ -161,6 +161,8 @@ class Worker:
         job = self._vault.jobs.get(str(id))
         if job.id != attempt.id:
             raise Misuse(f"job {attempt.id!r} goes on as {job.id!r}")  # a retry would not help
+        if specs.is_purged(spec):
+            raise Misuse(f"job {attempt.id!r} was purged, its prompt too; add another one")
         self._closing.want(job.id, spec)
         line = self._vault.timeline(spec.lineage)
         head = _begun(line, spec, id)

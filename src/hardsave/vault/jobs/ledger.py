@@ -69,9 +69,10 @@ class Jobs(JobReads):
 
         `agent` is a name that a worker knows; until one that does runs, it stays queued. After a
         failure or a crash it is tried again by itself `retries` times, for as long as it has
-        turns; after that `resume` takes it up. On success its history stays, or is purged.
-        `callback` is told when it is over, until it has answered. For the `key` see `resume`:
-        without one, a job of this id that was asked the same is the same request.
+        turns; after that `resume` takes it up. On success its history stays, or is purged with its
+        prompt and its result: then it is known by its id alone. `callback` is told when it is over,
+        until it has answered. For the `key` see `resume`: without one, a job of this id that was
+        asked the same is the same request.
         """
         if specs.parse(id).number != 1:
             raise Misuse(f"{id!r} reads as a job that was resumed; choose an id without '~N'")
@@ -134,6 +135,8 @@ class Jobs(JobReads):
         known = asked[0] if asked is not None else found and found.spec
         if known is None:
             raise Conflict(f"task {id!r} is no job; choose another id")
+        if specs.is_purged(known):  # its id is all that is left to know the request by
+            return self._judged(task, found)
         if known.prompt not in (spec.prompt, self._vault.timeline(id).as_saved(spec.prompt)):
             raise Conflict(f"job {id!r} was asked something else; choose another id")
         return self._judged(task, found)

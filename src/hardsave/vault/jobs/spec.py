@@ -7,13 +7,14 @@ also when nothing is left but one of the two places.
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from hardsave.defaults import JOB_TURNS
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
+from hardsave.vault.purge import REPLACEMENT
 
 KEY = "job"
 WORKSPACE = "workspace"
@@ -22,6 +23,8 @@ DEFAULT_AGENT = "default"
 OWN_PROGRAM = "ai-coder"
 """The agent of jobs that a program of the user runs by itself: no worker takes them."""
 MOST_TURNS = 1_000_000
+
+_PURGE = "/purge"
 
 OnSuccess = Literal["archive", "purge"]
 ON_SUCCESS: tuple[OnSuccess, ...] = ("archive", "purge")
@@ -52,7 +55,12 @@ def parse(id: str) -> JobId:
 
 def purge_id(id: str) -> str:
     """The task that purges what a job has left."""
-    return f"{id}/purge"
+    return f"{id}{_PURGE}"
+
+
+def of_purge(task: str) -> JobId:
+    """The job that a task purges."""
+    return parse(task.removesuffix(_PURGE))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +149,15 @@ def from_plain(stored: Any) -> tuple[JobSpec, JobId] | None:
         return JobSpec(**known), parse(stored.get("id", stored["lineage"]))
     except (Misuse, TypeError, ValueError, LookupError, AttributeError):
         return None
+
+
+def purged(spec: JobSpec) -> JobSpec:
+    """What stays of it when its job is purged: ids, names and numbers."""
+    return replace(spec, prompt=REPLACEMENT, callback=None, about={})
+
+
+def is_purged(spec: JobSpec) -> bool:
+    return spec.on_success == "purge" and spec.prompt == REPLACEMENT
 
 
 _FIELDS = tuple(name for name in JobSpec.__dataclass_fields__ if name != "resumed")

@@ -24,7 +24,7 @@ What stays: tombstones, that is ids, numbers and parents.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hardsave.actor import actor, signature
 from hardsave.errors import Conflict, LeaseLost, Misuse, NotFound, Unavailable
@@ -40,15 +40,16 @@ from hardsave.objects.records import (
 from hardsave.record import Record
 from hardsave.stores import requests
 from hardsave.stores.base import Batch, Changes, Move
+from hardsave.stores.ledger import NO_WORK, Work
 from hardsave.stores.workspaces import NO_HOST, WorkspaceMove
 from hardsave.timeline import step_summary
 from hardsave.timeline.step_summary import TITLE, without_text
 from hardsave.vault import fencing, operations
 from hardsave.vault.context import Context
 from hardsave.vault.operations import Effects
-from hardsave.vault.purge import remains
+from hardsave.vault.purge import REPLACEMENT, remains
 from hardsave.vault.purge import tasks as purge_tasks
-from hardsave.vault.purge.rewriting import REPLACEMENT, Rewriter, path_without_text
+from hardsave.vault.purge.rewriting import Rewriter, path_without_text
 from hardsave.vault.workspaces import local_data
 
 MIN_TEXT = 4  # characters: anything shorter is in half of all words
@@ -78,7 +79,7 @@ def checkpoint(context: Context, ref: str) -> Purged:
     the head. Of one that was dropped before, the bytes may still be there: they go now."""
     record = context.history.trace(ref)
     if isinstance(record, Tombstone):
-        return _collected(context)
+        return collected(context)
     standing = context.store.timeline(context.user, record.timeline)
     become = standing
     if standing is not None and standing.head == record.id:
@@ -89,7 +90,7 @@ def checkpoint(context: Context, ref: str) -> Purged:
     is_moved = become is not None and become != standing
     moves = (Move(standing, become),) if is_moved and become is not None else ()
     _drop(context, [record.id], moves)
-    return _collected(context, dropped=1)
+    return collected(context, dropped=1)
 
 
 def timeline(context: Context, name: str) -> Purged:
@@ -100,7 +101,34 @@ def timeline(context: Context, name: str) -> Purged:
     ids = [record.id for record in context.history.line(name, hidden=True)]
     become = standing._replace(head=None, is_deleted=True, title="")
     _drop(context, ids, (Move(standing, become),))
-    return _collected(context, dropped=len(ids))
+    return collected(context, dropped=len(ids))
+
+
+def saved_until(context: Context, name: str, last: int, work: Work) -> int:
+    """Drop what was saved on a timeline up to a commit, in one commit with `work`; how many. What
+    was saved later stays, and with it the timeline. Their bytes are for `collected`."""
+    standing = context.store.timeline(context.user, name)
+    saved = list(context.history.line(name, hidden=True))
+    gone = [record for record in saved if record.number <= last]
+    moves: tuple[Move, ...] = ()
+    if standing is not None and gone:
+        become = _without(standing, gone, is_empty=len(gone) == len(saved))
+        moves = (Move(standing, become),) if become != standing else ()
+    _drop(context, [record.id for record in gone], moves, work)
+    return len(gone)
+
+
+def _without(
+    line: TimelineRecord, gone: Sequence[CheckpointRecord], *, is_empty: bool
+) -> TimelineRecord:
+    """A timeline without some of its checkpoints."""
+    if is_empty:
+        return line._replace(head=None, is_deleted=True, title="")
+    is_titled = any(_is_titled_by(line, record) for record in gone)
+    return line._replace(
+        head=None if any(record.id == line.head for record in gone) else line.head,
+        title="" if is_titled else line.title,
+    )
 
 
 def text(context: Context, wanted: str) -> Purged:
@@ -126,12 +154,12 @@ def text(context: Context, wanted: str) -> Purged:
     _forget_titles(context, wanted)
     _forget_paths(context, old)
     count = rewriter.rewrite_all()
-    purged = _collected(context, rewritten=count)
+    purged = collected(context, rewritten=count)
     while again := rewriter.rewrite_all():  # saved meanwhile, by a handle that remembered it
         count += again
         _forget_titles(context, wanted)
         _forget_paths(context, old)
-        purged = _collected(context, rewritten=count)
+        purged = collected(context, rewritten=count)
     left = remains.clear(context, wanted)
     return purged.replace(tasks=tasks, left=(*purged.left, *left))
 
@@ -235,7 +263,7 @@ def _names(effects: Effects, old: bytes) -> bool:
     return any(old in name for name in named)
 
 
-def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
+def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...], work: Work = NO_WORK) -> None:
     dropped = set(ids)
     moved = {move.become.name for move in moves}
     for line in context.history.timelines():
@@ -244,7 +272,7 @@ def _drop(context: Context, ids: list[Id], moves: tuple[Move, ...]) -> None:
     entry = LogRecord(0, context.new_id(), None, "purge", context.clock(), operations.note())
     children = list(_without_paths(context, dropped))
     changes = Changes(moves=moves, drop=ids, replace=children, purges=True)
-    fencing.commit(context, Batch(context.user, entry, changes=changes))
+    fencing.commit(context, Batch(context.user, entry, changes=changes, work=work))
 
 
 def _without_paths(context: Context, dropped: set[Id]) -> Iterator[CheckpointRecord]:
@@ -258,7 +286,7 @@ def _without_paths(context: Context, dropped: set[Id]) -> Iterator[CheckpointRec
         after = rows[-1].number
 
 
-def _collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:
+def collected(context: Context, *, dropped: int = 0, rewritten: int = 0) -> Purged:
     """Let the bytes go. Waits for those who store objects ahead of a checkpoint: mostly captures
     of files, which are short."""
     local_data.drop(context)

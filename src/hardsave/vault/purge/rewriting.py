@@ -11,6 +11,7 @@ from hardsave.stores.base import Batch, Changes
 from hardsave.timeline import step_summary
 from hardsave.vault import addresses, fencing, operations
 from hardsave.vault.context import Context
+from hardsave.vault.purge import REPLACEMENT
 from hardsave.vault.purge import outcomes as became
 from hardsave.vault.purge.outcomes import Became
 from hardsave.vault.purge.text_holders import TextHolders
@@ -20,8 +21,6 @@ from hardsave.vault.scratch import Scratch
 
 if TYPE_CHECKING:
     from hardsave.workspace.snapshot.text_removal import TextRemoval
-
-REPLACEMENT = "[purged]"
 
 _PAGE = 500
 _BATCH_BYTES = 4 << 20
