@@ -57,7 +57,7 @@ _COMMON = {
         "--store",
         metavar="URL",
         callback=not_empty,
-        help="Another store: sqlite:///PATH, or the path of its file.",
+        help="Another store: the path of its file, or postgresql://HOST/NAME.",
     ),
     "--timeline": click.option(
         "-t",

@@ -152,6 +152,14 @@ def test_by_status_and_time(run: Run, session_1: Path) -> None:
     assert run("rewind", "@", "--before", "3h", "--yes").code == 2
 
 
+def test_a_rewind_that_changes_no_file_says_so(run: Run, session_1: Path) -> None:
+    run("save", "state alone")
+    before = files(session_1)
+    ran = run("rewind", "@~1", "--yes")
+    assert "files as of session-1:3: as they were" in ran.out
+    assert files(session_1) == before
+
+
 def test_without_a_terminal_there_is_no_list_to_choose_from(run: Run, session_1: Path) -> None:
     ran = run("rewind")
     assert ran.code == 2

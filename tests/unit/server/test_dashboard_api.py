@@ -141,6 +141,21 @@ def test_the_state_of_a_checkpoint_is_told_briefly_if_asked_so(call: Client, sto
     assert told["value"] == {"calls": [{"value": "v" * 3_999 + "…", "n": 1}]}
 
 
+def test_a_brief_graph_names_files_where_nothing_else_tells_what_was_done(
+    call: Client, store: str, tmp_path: Path
+) -> None:
+    with hardsave.open(store) as vault:
+        line = vault.timeline("main")
+        work = tmp_path / "work"
+        work.mkdir()
+        for step in (None, None, hardsave.StepSummary(call="Bash(ls)")):
+            (work / "a.txt").write_text(f"{line.head}")
+            line.save({}, workspace=work, step=step)
+    items = sent(call, "GET", "graph?timeline=main&brief=true").json()["items"]
+    told = {each["checkpoint"]["seq"]: each["checkpoint"]["summary"] for each in items}
+    assert [told[seq]["paths"] for seq in (2, 3)] == [["a.txt"], []]
+
+
 def test_a_brief_graph_keeps_what_a_list_of_checkpoints_shows(call: Client, store: str) -> None:
     with hardsave.open(store) as vault:
         line = vault.timeline("main")

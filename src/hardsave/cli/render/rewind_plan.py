@@ -104,10 +104,10 @@ def done_lines(done: Rewind, options: RewindOptions) -> "Iterator[Text]":
     where = draw.ref(done.target)
     if options.moves_head(done):
         yield draw.line("rewound ", draw.timeline(done.timeline), " to ", where)
-    if done.files is not None and (done.files or done.files.kept):
-        yield draw.line("files as of ", where, f": {done.files}")
-        yield from draw.file_changes(done.files, limit=10)
     if done.files is not None:
+        counts = str(done.files) if done.files or done.files.kept else "as they were"
+        yield draw.line("files as of ", where, f": {counts}")
+        yield from draw.file_changes(done.files, limit=10)
         yield from what_stays_behind(done.files, indent="")
     if done.tasks:
         yield draw.line(f"rolled back {wording.count(len(done.tasks), 'task')}")

@@ -53,12 +53,14 @@ def checkpoint(one: Checkpoint, *, is_brief: bool = False) -> dict[str, Any]:
 
 
 def _summary(summary: StepSummary, *, is_brief: bool = False) -> dict[str, Any]:
-    """A brief one names no paths, and what was said only where no prompt or call tells more."""
+    """A brief one names what was said only where no prompt or call tells more, and paths only where
+    nothing does."""
     files = summary.files
     told = summary.as_dict()
     if is_brief:
         said = "" if summary.prompt or summary.call else summary.said
-        told |= {"said": said, "call_id": "", "paths": []}
+        has_words = bool(summary.prompt or summary.call or said)
+        told |= {"said": said, "call_id": "", "paths": [] if has_words else list(summary.paths)}
     return {**told, "files": None if files is None else files.as_dict()}
 
 

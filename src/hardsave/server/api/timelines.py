@@ -11,7 +11,10 @@ from hardsave.server.fields import PAGED, Field, choice, flag, mapping, path, te
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
 
-_BRIEF = flag("brief", "Without metadata and paths; what was said only where no call tells more.")
+_BRIEF = flag(
+    "brief",
+    "Without metadata; what was said only where no call tells more, and paths where nothing does.",
+)
 _GRAPH = Field(
     "limit",
     {"type": "integer", "minimum": 1, "maximum": 5_000, "default": 1_000},

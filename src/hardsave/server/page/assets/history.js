@@ -185,10 +185,12 @@ function free(awaited) {
 
 /** What a checkpoint tells in a line: [what kind of thing, its text]. */
 export function told(checkpoint) {
-  const { prompt, call, said, phase } = checkpoint.summary ?? {};
+  const { prompt, call, said, phase, paths = [] } = checkpoint.summary ?? {};
   if (prompt) return ["prompt", prompt];
   if (phase === "safety") return ["safety", checkpoint.description || "saved before files were touched"];
   if (call) return ["call", call];
   if (said) return ["said", said];
-  return ["said", checkpoint.description || checkpoint.name || checkpoint.kind];
+  const named = checkpoint.description || checkpoint.name;
+  if (!named && paths.length) return ["files", paths.join(", ")];
+  return ["said", named || checkpoint.kind];
 }

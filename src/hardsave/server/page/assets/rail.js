@@ -128,7 +128,7 @@ export class Rail {
         is_head && h("span", { class: "tag head" }, "head"),
         name && h("span", { class: "tag" }, line(name, 40)),
         phase === "before" && h("span", { class: "quiet" }, "before "),
-        h("span", {}, line(text, 160)),
+        text !== name && h("span", {}, line(text, 160)),
       ),
       h(
         "div",
