@@ -11,11 +11,11 @@ READY := $(VENV)/.ready-$(shell cat requirements/*.txt pyproject.toml | cksum | 
 
 unexport PYTHONDONTWRITEBYTECODE # the tests start thousands of processes, which load what is compiled
 
-# A test waits for disks and other processes for about as long as it computes: one worker more than
-# there are cores. Tests of one file stay with one worker, as far as the others have work of their own.
+# A test waits for disks and other processes for about as long as it computes: twice as many workers
+# as there are cores. Tests of one file stay with one worker, as far as the others have work of their own.
 CORES = $(shell $(BIN)/python -c \
   'import os; print(len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0)))')
-TOGETHER = -n $(shell expr $(CORES) + 1) --dist worksteal
+TOGETHER = -n $(shell expr $(CORES) \* 2) --dist worksteal
 
 .NOTPARALLEL: # two installers in one environment would race
 

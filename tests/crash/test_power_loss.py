@@ -20,8 +20,8 @@ SCENARIOS = (
     *("first save", "append", "fork", "merge", "gather", "checkpoint", "threads"),
     *("gc", "compact", "export", "import", "purge"),
 )
-SAMPLE = 6  # states of each scenario, in the ordinary suite
-SLOW = {"purge": 2}  # each of which is looked through, byte by byte
+SAMPLE = 3  # states of each scenario, in the ordinary suite
+SLOW = {"purge": 1}  # each of which is looked through, byte by byte
 
 
 def states_of(rig: Rig, scenario: str, often: int) -> list[State]:

@@ -102,6 +102,7 @@ def test_what_a_queue_has_lost_is_still_done_and_once(crew: Crew) -> None:
     assert set(crew.count("ended").values()) == {1}
 
 
+@pytest.mark.torture
 def test_a_queue_that_was_dropped_costs_no_commit_and_no_task(crew: Crew) -> None:
     crew.start("worker", ask=0.5)
     crew.add("before")
@@ -125,6 +126,7 @@ def test_tasks_of_a_worker_that_was_killed_go_on_at_another(crew: Crew) -> None:
     assert crew.count("ended") == {"a": 1, "b": 1}
 
 
+@pytest.mark.torture
 def test_a_worker_that_was_stopped_and_woken_ends_no_task_of_another(crew: Crew) -> None:
     stopped = crew.start("stopped", lease=1.5)
     crew.add("task", text="hold")

@@ -41,7 +41,7 @@ class Site:
         self.vault = hardsave.open(url)
         self.ends = contextlib.ExitStack()
         self.ends.enter_context(self.vault)
-        self.may_end = threading.Event()
+        self.noting, self.may_end = threading.Event(), threading.Event()
 
     def add(self, **options: Any) -> None:
         self.vault.jobs.add("fix", "Fix the bug", **options)
@@ -68,7 +68,6 @@ class Site:
             self.noting.set()
             return f"noted {text}" if self.may_end.wait(LIMIT) else "never"
 
-        self.noting = threading.Event()
         return agent
 
     def failed(self) -> None:
@@ -154,14 +153,9 @@ def active(site: Site) -> None:
         site.may_end.set()
         working.join(LIMIT)
 
-    site.noting = threading.Event()
     working.start()
     site.ends.callback(end)
-    for _ in range(LIMIT * 10):
-        if site.vault.jobs.get("fix").messages >= 2:
-            return
-        threading.Event().wait(0.1)
-    raise AssertionError("no worker has taken it up")
+    assert site.noting.wait(LIMIT), "no worker has taken it up"
 
 
 def killed_at_once(site: Site) -> None:

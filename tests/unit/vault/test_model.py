@@ -323,7 +323,7 @@ def run(*, examples: int, steps: int) -> None:
 
 
 def test_two_processes_and_the_model_agree() -> None:
-    run(examples=40, steps=50)
+    run(examples=20, steps=50)
 
 
 @pytest.mark.torture

@@ -191,6 +191,7 @@ store_copy.copy_store(sys.argv[1], sys.argv[2])
 """
 
 
+@pytest.mark.torture
 def test_a_copy_that_was_killed_shows_nothing_by_half_and_is_repeated(
     sqlite: str, postgres: str, tmp_path: Path
 ) -> None:

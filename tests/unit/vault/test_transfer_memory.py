@@ -24,6 +24,7 @@ def peaks(folder: Path, mebibytes: int) -> tuple[int, int]:
     return peak("export", folder, mebibytes), peak("import", folder, mebibytes)
 
 
+@pytest.mark.torture
 def test_64_mebibytes_need_less_than_themselves(tmp_path: Path) -> None:
     """A process that does next to nothing is what they are compared with."""
     baseline = max(peaks(tmp_path / "small", 4))

@@ -173,13 +173,13 @@ def test_the_cheap_cases_say_the_same_as_their_expression() -> None:
 
 
 def test_many_odd_patterns_are_told_apart() -> None:
-    """The last that fits decides, and two thousand of them take hardly any time."""
-    lines = [b"a*%d*z" % number for number in range(2_000)]
+    """The last that fits decides, and hundreds of them take hardly any time."""
+    lines = [b"a*%d*z" % number for number in range(800)]
     lines += [b"!a*77*z", b"a*7?7*z"]
     rules = root_rules(exclude_files=[], patterns=[b"\n".join(lines)])
-    for number in range(2_000):
+    for number in range(800):
         assert not rules.match(b"name-%d.txt" % number, False)
-    assert rules.match(b"a1999z", False)
+    assert rules.match(b"a799z", False)
     assert not rules.match(b"a77z", False)
     assert rules.match(b"a737z", False)
     assert not rules.match(b"a737", False)
