@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hardsave import Checkpoint, Timeline, Vault
 from hardsave.cli.current_timeline import TimelineState
-from hardsave.timeline import story
+from hardsave.timeline import story, telling
 from hardsave.timeline.story import Head, Row, Story
 from hardsave.vault.checkpoint import record_of
 
@@ -115,7 +115,7 @@ class Moments:
         """Of all that was read, or of some of it."""
         titles = {name: each.title for name, each in self._lines.items()}
         agents = {name: agent_of(name) for name in self._lines}
-        return story.tell(self.rows if rows is None else rows, self.heads, titles, agents)
+        return telling.tell(self.rows if rows is None else rows, self.heads, titles, agents)
 
     def count(self, ids: Collection[str]) -> bool:
         """Read what is new in these from states and files, where it was not kept; whether there

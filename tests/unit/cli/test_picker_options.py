@@ -12,7 +12,8 @@ from hardsave.cli.picker import preview
 from hardsave.cli.picker.options import Listing, Names, Since, listing, since
 from hardsave.cli.picker.state import What
 from hardsave.errors import Conflict
-from hardsave.timeline.story import Head, Row, Told, tell
+from hardsave.timeline.story import Head, Row, Told
+from hardsave.timeline.telling import tell
 from hardsave.vault.restore.task_rollback import RolledBack
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -2,7 +2,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hardsave.timeline import story
-from hardsave.timeline.story import Head, Prompt, Row, Step, Story, Told, tell
+from hardsave.timeline.story import Head, Prompt, Row, Step, Story, Told
+from hardsave.timeline.telling import tell
 
 NOTHING = Told()
 NOON = datetime(2026, 6, 15, 12, tzinfo=UTC)
