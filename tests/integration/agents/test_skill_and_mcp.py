@@ -25,7 +25,8 @@ def added(stage: Stage, program: str, *more: str) -> None:
     """As the page says it, with more options; and the server may rewind."""
     stage.environment["PATH"] = f"{Path(sys.executable).parent}:{stage.environment['PATH']}"
     lines = [line for block in blocks(PAGE, "sh") for line in block.splitlines()]
-    (typed,) = (line for line in lines if line.startswith(f"{Path(program).name} mcp add"))
+    name = Path(program).name
+    (typed,) = (line for line in lines if line.startswith(f"{name} mcp add hardsave -- "))
     _, *words = shlex.split(typed)
     at = words.index("--")
     done = stage.run([program, *words[:at], *more, *words[at:], "--allow-rewind"], {})
