@@ -104,6 +104,16 @@ async def test_it_answers_as_the_storage_in_memory(storage: HardsaveCheckpointSt
 
 
 @pytest.mark.asyncio
+async def test_the_latest_is_of_an_earlier_run_when_all_of_the_later_one_is_deleted(
+    storage: HardsaveCheckpointStorage,
+) -> None:
+    for each in (checkpoint("1"), checkpoint("2", "1"), checkpoint("3")):
+        await storage.save(each)
+    await storage.delete("3")
+    assert await storage.get_latest(workflow_name="w") == checkpoint("2", "1")
+
+
+@pytest.mark.asyncio
 async def test_all_that_a_checkpoint_may_hold_comes_back_as_it_was(
     storage: HardsaveCheckpointStorage,
 ) -> None:

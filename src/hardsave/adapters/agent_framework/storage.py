@@ -104,10 +104,11 @@ class HardsaveCheckpointStorage:
 
     def _latest(self, workflow_name: str) -> WorkflowCheckpoint | None:
         line = self._line(workflow_name)
-        if line.head is None:
-            return None
-        path = chain([line.head], line.ancestors())  # what a user has saved there is passed by
-        found = next((each for each in path if _ID in each.labels), None)
+        head = line.head
+        path = [] if head is None else chain([head], line.ancestors(head))
+        found = next((each for each in path if _ID in each.labels), None)  # not what a user saved
+        if found is None:  # all of a run was deleted, and there may be others
+            found = next(iter(self._saved(workflow_name)[-1:]), None)
         return None if found is None else self._checkpoint(found)
 
     def _checkpoint(self, saved: hardsave.Checkpoint) -> WorkflowCheckpoint:
