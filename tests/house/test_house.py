@@ -48,6 +48,7 @@ TEST_LIBRARIES = {"hypothesis", "pytest"}
 
 # Distributions that are not called like their module, or that come with another one's version.
 RENAMED = {
+    "agent_framework": "agent-framework-core",
     "agents": "openai-agents",
     "pydantic_ai": "pydantic-ai-slim",
     "pydantic_graph": "pydantic-ai-slim",

@@ -12,6 +12,7 @@ from hardsave.runtime.scripted import Call, Reply, ScriptedModel
 from tests.docs.pages import DOCS, blocks
 from tests.integration.agents import test_claude_code as claude
 from tests.integration.agents import test_codex as codex
+from tests.integration.agents import test_qwen_code as qwen
 from tests.integration.agents.stage import Stage
 
 TOOLS = ["save", "log", "show", "diff", "search", "rewind", "undo"]
@@ -25,7 +26,8 @@ def added(stage: Stage, program: str, *more: str) -> None:
     """As the page says it, with more options; and the server may rewind."""
     stage.environment["PATH"] = f"{Path(sys.executable).parent}:{stage.environment['PATH']}"
     lines = [line for block in blocks(PAGE, "sh") for line in block.splitlines()]
-    (typed,) = (line for line in lines if line.startswith(f"{Path(program).name} mcp add"))
+    name = Path(program).name
+    (typed,) = (line for line in lines if line.startswith(f"{name} mcp add hardsave -- "))
     _, *words = shlex.split(typed)
     at = words.index("--")
     done = stage.run([program, *words[:at], *more, *words[at:], "--allow-rewind"], {})
@@ -167,3 +169,28 @@ def test_codex_reads_the_skill_and_takes_a_file_back_with_the_tools(tmp_path: Pa
     assert "no" not in stage.files()["edited.txt"], json.dumps(asked[-1])[-3000:]
     assert stage.files() == {"edited.txt": "one\n"}
     assert "before" in steps(stage)
+
+
+@pytest.mark.skipif(qwen.QWEN is None, reason="Qwen Code is not installed")
+def test_qwen_saves_with_the_tool_on_the_timeline_of_its_session(tmp_path: Path) -> None:
+    stage = qwen.QwenStage(tmp_path)
+    assert qwen.QWEN is not None
+    stage.hardsave("init", "--yes")
+    settings = stage.config / "settings.json"
+    told = json.loads(settings.read_text())
+    del told["hooks"]["PostToolUse"]  # so the timeline that saves last is another
+    settings.write_text(json.dumps(told))
+    stage.environment["PATH"] = f"{Path(sys.executable).parent}:{stage.environment['PATH']}"
+    lines = [line for block in blocks(PAGE, "sh") for line in block.splitlines()]
+    (typed,) = (line for line in lines if line.startswith("qwen mcp add hardsave hardsave"))
+    assert stage.run([qwen.QWEN, *shlex.split(typed)[1:]], {}).returncode == 0
+    script = [
+        Reply(calls=(qwen.shell("hardsave save aside --timeline other", "call_1"),)),
+        Reply(calls=(Call("mcp__hardsave__save", {"name": "before"}, id="call_2"),)),
+        *[Reply("Done.")] * 3,
+    ]
+    stage.qwen(script, "do it")
+    assert [each["name"] for each in stage.hardsave("log", "--timeline", "other")] == ["aside"]
+    (line,) = (each for each in stage.hardsave("timelines") if each["name"] != "other")
+    found = stage.hardsave("log", "--steps", "--timeline", line["name"])
+    assert "before" in [each["name"] for each in found]

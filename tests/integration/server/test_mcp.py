@@ -10,6 +10,8 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS
 
 from hardsave.server.caller import Scope
 from hardsave.server.tokens import FILE, TokenFile, canonical
@@ -77,9 +79,9 @@ def test_a_token_that_may_read_sees_and_calls_reading_tools_alone(server: Server
     async def story(client: Client) -> None:
         assert {each.name for each in (await client.list_tools()).tools} == READING
         assert not (await client.call_tool("log", {})).is_error
-        refused = await client.call_tool("save", {"name": "b"})
-        assert refused.is_error
-        assert "there is no such tool" in str(refused.content)
+        with pytest.raises(MCPError, match="there is no such tool") as refused:
+            await client.call_tool("save", {"name": "b"})
+        assert refused.value.code == INVALID_PARAMS
 
     with_client(server, token(server, "read"), story)
     assert names(server) == set()

@@ -36,7 +36,7 @@ class QwenCode(AgentSpec):
     project_settings_file = None  # .qwen/settings.json is shared by all users of a project
     hooks = dict.fromkeys(("UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"), HOOK_SECONDS)
     runs_in_order = True
-    late_seconds = 0.5  # it writes behind what it does
+    late_seconds = 2.0  # it writes behind what it does: on a busy machine by over half a second
     skills_folder = "skills"
     carried_options: ClassVar[Mapping[str, int]] = {
         **dict.fromkeys(("-y", "--yolo", "-s", "--sandbox"), 0),

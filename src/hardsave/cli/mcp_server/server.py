@@ -18,7 +18,9 @@ from typing import Any
 
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
 from mcp.types import (
+    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
     ListToolsResult,
@@ -106,7 +108,9 @@ class Commands:
     ) -> CallToolResult:
         tool = self._tools.get(asked.name)
         if tool is None:
-            return _error(f"there is no such tool; there are {', '.join(self._tools)}")
+            # Not an answer of a tool: there is none. The specification has an error for it.
+            known = ", ".join(self._tools)
+            raise MCPError(INVALID_PARAMS, f"there is no such tool; there are {known}")
         try:
             words = tool.words(asked.arguments or {}, self._common)
         except Misuse as error:
