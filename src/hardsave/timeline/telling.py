@@ -212,13 +212,15 @@ def _step(rows: Sequence[Row], heads: set[str], left: set[str]) -> Step:
 
 
 def _shown(steps: list[Step], before: Row | None) -> list[Step]:
-    """Without what was saved for an operation and adds nothing, where something else is left."""
-    found = [
-        step
-        for step in steps
-        if step.is_head or not (step.rows[0].is_safety and not any(r.has_news for r in step.rows))
-    ]
+    """Without what adds nothing and was saved for an operation, or tells nothing, as the first that
+    is saved after a rewind; where something else is left."""
+    found = [step for step in steps if step.is_head or _tells_anything(step)]
     return found if found or before is not None else steps
+
+
+def _tells_anything(step: Step) -> bool:
+    is_told = (step.is_by_hand or bool(step.text)) and not step.rows[0].is_safety
+    return is_told or any(row.has_news for row in step.rows)
 
 
 def _told_apart(steps: Iterable[Step]) -> list[Step]:

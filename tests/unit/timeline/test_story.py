@@ -215,6 +215,19 @@ def test_what_is_saved_after_a_rewind_belongs_to_the_prompt_that_was_gone_back_t
     assert [(s.newest.seq, s.is_left) for s in two.steps] == [(4, True)]
 
 
+def test_what_tells_nothing_and_adds_nothing_after_a_rewind_is_no_step() -> None:
+    store = Store()
+    store.save(prompted("Fix it"))
+    back = store.save(call("1"), new_messages=2, is_counted=True)
+    store.save(Told(phase="answer"), said="Done.", new_messages=1, is_counted=True)
+    store.rewind(back)
+    store.save(is_counted=True)  # the session goes on
+    assert [step for _, step in drawn(store.tell())[0][1]] == [4, 3, 2]  # the head stands there
+    store.save(kind="manual", is_counted=True)
+    store.save(call("2"), new_messages=2, is_counted=True)
+    assert [step for _, step in drawn(store.tell())[0][1]] == [6, 5, 3, 2]
+
+
 def test_a_step_is_told_in_two_where_its_timeline_went_back_into_the_middle_of_it() -> None:
     store = Store()
     middle = store.save(call("1", "before"))
