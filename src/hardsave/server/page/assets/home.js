@@ -10,8 +10,6 @@ import { amend, go, remember, remembered } from "./router.js";
 import { AGENTS, sessionRow } from "./sessions.js";
 import "./virtual.js";
 
-export { tally } from "./sessions.js";
-
 const PAGE = 200;
 const MOST = 1000; // that the server gives at once
 const TOGETHER_MS = 300; // in which saves are one

@@ -2,9 +2,9 @@
 
 import { count, h, line, svg, when } from "./dom.js";
 import { lanes, told } from "./history.js";
-import { tally } from "./home.js";
 import { href } from "./router.js";
 import { arrows } from "./rows.js";
+import { tally } from "./sessions.js";
 import "./virtual.js";
 
 const STEP = 12; // pixels between columns
