@@ -47,10 +47,14 @@ async function route() {
   shownScreen = opening;
   const stoodHere = place.contains(document.activeElement);
   fill(place, h("p", { class: "quiet loading" }, "Loading…"));
+  let again = route;
   try {
     const load = SCREENS[name];
     if (!load) throw new Error(`There is no screen “${name}”; choose one above.`);
-    const module = await load().catch(() => Promise.reject(new Problem(0, {})));
+    const module = await load().catch(() => {
+      again = () => location.reload(); // some browsers never ask again for a module that did not come
+      throw new Problem(0, {});
+    });
     if (shownScreen !== opening) return;
     fill(place);
     opening.screen = await module.show(place, params);
@@ -58,7 +62,7 @@ async function route() {
     title(opening.screen?.title);
     if (shownScreen !== opening) opening.screen?.end?.();
   } catch (problem) {
-    if (shownScreen === opening) failed(place, problem, route);
+    if (shownScreen === opening) failed(place, problem, again);
   }
 }
 
