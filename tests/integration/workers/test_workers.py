@@ -95,7 +95,7 @@ def test_what_a_queue_has_lost_is_still_done_and_once(crew: Crew) -> None:
     until(lambda: len(crew.count("began")) == 4)
     crew.add(*(f"t{number}" for number in range(30)))
     crew.beside.execute("TRUNCATE procrastinate_jobs, procrastinate_workers CASCADE")
-    assert crew.hints() == 0
+    assert crew.hints() <= 4  # a slot that is taken puts back the hint that it was just given
     crew.go(*"1234")
     crew.wait_completed(34)
     assert len(crew.count("ended")) == 34
