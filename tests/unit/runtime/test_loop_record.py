@@ -31,6 +31,10 @@ class Slow:
     def head(self) -> Checkpoint | None:
         return self._line.head
 
+    @property
+    def title(self) -> str:
+        return self._line.title
+
     def save(self, state: Any, **how: Any) -> Checkpoint:
         return self._after(how["description"], lambda: self._line.save(state, **how))
 
@@ -124,3 +128,13 @@ def test_whatever_a_save_fails_with_the_agent_goes_on(
     head = line.head
     assert head is not None  # the next one makes up for it
     assert head.read("prompt") == {"content": "hi"}
+
+
+def test_a_conversation_is_called_after_its_first_prompt(line: Slow) -> None:
+    async def run(prompt: Any) -> None:
+        conversation = Conversation(run="r", prompt=prompt)
+        await Record(line, None, conversation, is_kept=False).opened()  # type: ignore[arg-type] # as good as one
+
+    for prompt in (["not a text"], "Fix the parser,\nplease", "Another one"):
+        asyncio.run(run(prompt))
+    assert line.title == "Fix the parser, please"

@@ -219,10 +219,12 @@ class Record:
     ) -> Callable[[], Checkpoint]:
         """A save with all its data made plain, so that a thread can do it."""
         new = json.loads(dumped)
+        prompt = self._conversation.prompt
         how: dict[str, Any] = {
             "status": self._conversation.status,
             "description": self._note,
             "workspace": self._files(),
+            "title": prompt if isinstance(prompt, str) else "",
         }
         if kept is None:
             whole = {"messages": new, **rest}
