@@ -10,7 +10,7 @@ from hardsave.aio.checkpoint import Checkpoint, Ref, awaited_node, blocking, pla
 from hardsave.aio.guard import Guard
 from hardsave.aio.pool import Pool
 from hardsave.page import Page
-from hardsave.timeline.step_summary import StepSummary
+from hardsave.timeline.step_summary import FileCounts, StepSummary
 from hardsave.vault import checkpoint as sync_checkpoint
 from hardsave.vault import line as sync_line
 from hardsave.vault.events import EventName, SaveFailed
@@ -232,6 +232,9 @@ class Timeline:
 
     async def summary(self) -> "TimelineSummary":
         return await self._pool.run(self._sync.summary)
+
+    async def files_changed(self) -> "FileCounts | None":
+        return await self._pool.run(self._sync.files_changed)
 
     async def fork(self, ref: Ref = "@", *, name: str, key: str | None = None) -> "Timeline":
         pool = self._pool

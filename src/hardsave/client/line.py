@@ -11,6 +11,7 @@ from hardsave.client.checkpoint import Ref, RemoteCheckpoint, checkpoint, maker,
 from hardsave.client.records import RemoteRewind
 from hardsave.errors import NotFound
 from hardsave.page import Page
+from hardsave.timeline.step_summary import FileCounts
 from hardsave.timeline.summary import TimelineSummary
 from hardsave.values.spelling import from_json, to_json
 
@@ -108,6 +109,13 @@ class RemoteTimeline:
         """How many checkpoints there are, under which names, from when to when."""
         told = self._calls.read("/timeline", timeline=self._name)
         return reading.record(TimelineSummary, told.get("summary"))
+
+    def files_changed(self) -> FileCounts | None:
+        """How many files its head has added, changed and removed since the timeline began, or was
+        forked; None if that is not known."""
+        told = self._calls.read("/timeline/files", timeline=self._name)
+        counts = told.get("files")
+        return None if counts is None else reading.record(FileCounts, counts)
 
     def graph(
         self, *, limit: int = 1_000, after: str | None = None

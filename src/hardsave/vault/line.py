@@ -34,6 +34,7 @@ from hardsave.vault.line_saves import Directory, TimelineSaves
 from hardsave.vault.request_key import Request
 
 if TYPE_CHECKING:
+    from hardsave.timeline.step_summary import FileCounts
     from hardsave.timeline.summary import TimelineSummary
     from hardsave.vault.history.bisect import Bisected, BisectTry
     from hardsave.vault.history.graph import GraphNode
@@ -147,6 +148,14 @@ class Timeline(TimelineSaves):
 
         self._context.look(self._name)
         return summarise(self._context.history.line(self._name))
+
+    def files_changed(self) -> "FileCounts | None":
+        """How many files its head has added, changed and removed since the timeline began, or was
+        forked; None if that is not known."""
+        from hardsave.vault.history.files_changed import files_changed  # few callers need it
+
+        self._context.look(self._name)
+        return files_changed(self._context, self._name)
 
     def graph(
         self, *, limit: int = 1_000, after: str | None = None

@@ -69,6 +69,7 @@ def _reads(things: Things) -> Iterator[Sample]:
     yield _get("/checkpoint", ref="@", timeline=main)
     yield _get("/checkpoint", ref=ids["rewind"])
     yield _get("/timeline", timeline=things("forked"))
+    yield _get("/timeline/files", timeline=main)
     yield _get("/graph", timeline=main)
     yield _get("/graph", timeline=things("undo"), limit="2", brief="true")
     yield _get("/messages", ref=ids["second"], start="-2", limit="1")

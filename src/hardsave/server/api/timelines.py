@@ -6,7 +6,7 @@ from typing import Any
 
 from hardsave.errors import Misuse
 from hardsave.server.api import data, refs, shapes
-from hardsave.server.api.shapes import named, page_of
+from hardsave.server.api.shapes import FILE_COUNTS, named, or_null, page_of, shape
 from hardsave.server.fields import PAGED, Field, choice, flag, mapping, path, text
 from hardsave.server.route import Answer, Call, Route, Spec
 from hardsave.timeline.names import KINDS
@@ -51,6 +51,12 @@ def show_timeline(call: Call) -> Answer:
         "last_at": None if summary.last_at is None else summary.last_at.isoformat(),
     }
     return Answer(body={**data.session(one), "summary": told})
+
+
+def count_files(call: Call) -> Answer:
+    name = call.vault.session(call.asked["timeline"]).timeline
+    found = call.vault.timeline(name).files_changed()
+    return Answer(body={"files": None if found is None else found.as_dict()})
 
 
 def list_checkpoints(call: Call) -> Answer:
@@ -127,6 +133,18 @@ ROUTES = (
         show_timeline,
         "read",
         spec=Spec("One timeline", named("Timeline"), (refs.NEEDED_TIMELINE,)),
+    ),
+    Route(
+        "GET",
+        "/api/v1/timeline/files",
+        count_files,
+        "read",
+        lane="slow",
+        spec=Spec(
+            "How many files a timeline has changed since it began",
+            shape(files=or_null(FILE_COUNTS)),
+            (refs.NEEDED_TIMELINE,),
+        ),
     ),
     Route(
         "GET",
