@@ -54,16 +54,43 @@ def test_a_session_is_told_with_all_that_is_known_of_it(chromium: Browser, fille
             "Claude Code",
             "running",
             "1 step",
-            "+1",
             "$1.50",
         ):
             expect(one).to_contain_text(text)
-        expect(one.locator(".tally")).to_contain_text("+1")
         expect(row(visitor, "codex-1")).to_contain_text("failed")
         expect(row(visitor, "broken")).to_be_visible()
         expect(visitor.page.locator(".heading [role=status]")).to_have_text("6 sessions")
         one.click()
         expect(visitor.page.get_by_role("heading", level=1)).to_have_text("Fix the parser")
+
+
+def test_a_session_tells_how_many_files_it_has_changed_since_it_began(
+    chromium: Browser, start: Start
+) -> None:
+    server = start()
+    place = server.folder / "place"
+    place.mkdir()
+    (place / "goes").touch()
+    with server.vault() as vault, visiting(chromium, server) as visitor:
+        line = vault.timeline("main")
+        line.save({"turn": 1}, workspace=place)
+        vault.timeline("without").save({})
+        visitor.go("")
+        expect(row(visitor, "main")).to_contain_text("1 step")
+        (place / "goes").unlink()
+        for turn in (2, 3):
+            (place / f"new {turn}").touch()
+            line.save({"turn": turn}, workspace=place)
+        expect(row(visitor, "main").locator(".tally")).to_have_text("+2 added -1 removed ")
+        line.save({"turn": 4}, workspace=place)  # the last step changes none
+        expect(row(visitor, "main")).to_contain_text("4 steps")
+        expect(row(visitor, "main").locator(".tally")).to_have_text("+2 added -1 removed ")
+        expect(row(visitor, "without").locator(".tally")).to_have_text("")
+        row(visitor, "main").get_by_role("link").focus()
+        (place / "more").touch()
+        line.save({"turn": 5}, workspace=place)
+        expect(row(visitor, "main").locator(".tally")).to_have_text("+3 added -1 removed ")
+        expect(row(visitor, "main").get_by_role("link")).to_be_focused()
 
 
 def test_filters_stand_in_the_address_and_hold_over_a_reload(

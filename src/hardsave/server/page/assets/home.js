@@ -8,6 +8,7 @@ import { Needs } from "./needs.js";
 import { fail, failed } from "./notices.js";
 import { amend, go, remember, remembered } from "./router.js";
 import { AGENTS, sessionRow } from "./sessions.js";
+import { Tallies } from "./tallies.js";
 import "./virtual.js";
 
 const PAGE = 200;
@@ -28,6 +29,7 @@ class Home {
     this.next = null;
     this.changed = new Set(); // timelines that were saved on since they were read
     this.asked = new AbortController();
+    this.tallies = new Tallies(() => this.draw());
     this.build(place);
     this.screen = { title: "Sessions", amend: (given) => this.amend(given), end: () => this.end() };
     this.needs = new Needs(this.needed);
@@ -56,7 +58,10 @@ class Home {
     this.age = choice("Time", "days", Object.entries(AGES));
     this.number = h("span", { class: "quiet", role: "status" });
     this.list = h("virtual-list", { class: "sessions", role: "list", "aria-label": "Sessions", tabindex: -1 });
-    this.list.addEventListener("drawn", ({ detail }) => this.more(detail.to));
+    this.list.addEventListener("drawn", ({ detail: { from, to } }) => {
+      this.tallies.want(this.items.slice(from, to + 1));
+      this.more(to);
+    });
     this.list.addEventListener("scroll", () => this.keep(), { passive: true });
     this.needed = h("section", { class: "needs", "aria-label": "What needs you", hidden: true });
     this.body = h("div", { class: "fills" }, this.list);
@@ -76,6 +81,7 @@ class Home {
 
   end() {
     this.asked.abort();
+    this.tallies.end();
     clearTimeout(this.timer);
     this.needs.end();
     for (const stop of this.stop) stop();
@@ -235,8 +241,8 @@ class Home {
       length: this.items.length,
       guess: 42,
       fresh,
-      key: (at) => `${this.items[at].timeline} ${this.items[at].updated_at} ${this.items[at].checkpoints} ${this.items[at].title}`,
-      row: (at) => sessionRow(this.items[at]),
+      key: (at) => JSON.stringify([this.items[at], this.tallies.of(this.items[at])]),
+      row: (at) => sessionRow(this.items[at], this.tallies.of(this.items[at])),
     });
     const held = anchor ? this.items.findIndex((each) => each.timeline === anchor.timeline) : -1;
     if (held >= 0) this.list.jump(held, anchor.offset);

@@ -82,7 +82,7 @@ class Search {
     try {
       const [hits, sessions] = await Promise.all([get("search", { text, timeline, wait, limit: 50 }, { signal }), timeline ? { items: [] } : get("timelines", { text, limit: NAMED }, { signal })]);
       this.sessions.hidden = !sessions.items.length;
-      fill(this.sessions, sessions.items.map(sessionRow));
+      fill(this.sessions, sessions.items.map((each) => sessionRow(each)));
       this.tell(hits);
     } catch (problem) {
       failed(this.said, problem, () => this.look(params));

@@ -20,8 +20,8 @@ export function short(timeline) {
   return timeline.replace(/^(.+-[0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, "$1");
 }
 
-export function sessionRow(session) {
-  const files = session.newest?.summary?.files;
+/** `files` counts what the session has changed since it began, as far as that is known. */
+export function sessionRow(session, files = null) {
   const agent = agentOf(session.timeline);
   return h(
     "div",
@@ -31,7 +31,7 @@ export function sessionRow(session) {
     h("span", { class: "what quiet" }, session.title && h("span", { class: "mono" }, line(short(session.timeline), 60)), agent && h("span", {}, agent)),
     h("span", { class: "status" }, session.status && h("span", { class: `state ${session.status}` }, shown(session.status))),
     h("span", { class: "number", title: session.messages === null ? "" : count(session.messages, "message") }, session.checkpoints || !session.origin ? count(session.checkpoints, "step") : "forked"),
-    h("span", { class: "tally", title: "Files that the last step changed" }, files ? tally(files) : ""),
+    h("span", { class: "tally", title: "Files that it has changed since it began" }, files ? tally(files) : ""),
     h("span", { class: "number cost" }, session.cost === null ? "" : `$${session.cost.toFixed(2)}`),
     h("span", { class: "age quiet" }, when(session.updated_at)),
   );
