@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import hardsave
 from hardsave.runtime.jobs.worker import Worker
 from tests.integration.server.browser import NEEDS_CHROMIUM, Visitor, visiting
 from tests.integration.server.conftest import Server, Start
+from tests.integration.server.session_story import user as said
 from tests.integration.server.work_story import AGENTS, add_jobs, fill, leave_step, work
 from tests.unit.cli.jobs_project import agent
 
@@ -73,6 +75,40 @@ def test_jobs_and_tasks_are_told_by_state_and_kept_so_by_the_address(
     expect(row(visitor, "careful")).to_contain_text("queued")
     work(vault)
     expect(row(visitor, "careful")).to_contain_text("succeeded")
+
+
+def test_a_reload_and_a_way_back_leave_a_person_where_they_looked(
+    chromium: Browser, server: Server
+) -> None:
+    with server.vault() as vault, visiting(chromium, server) as visitor:
+        page = visitor.page
+        for number in range(120):
+            vault.tasks.add(f"task-{number:03}")
+        vault.timeline("main").append({"messages": [said("word")] * 120})
+        main = page.locator("#main")
+        for screen, params, entries in (
+            ("work", {"what": "tasks"}, page.locator(".listed")),
+            ("search", {"text": "word"}, page.locator(".hit")),
+        ):
+            visitor.go(screen, **params)
+            expect(entries).to_have_count(50)
+            visitor.button("More").click()
+            expect(entries).to_have_count(100)
+            last = entries.nth(90).locator("a.name")
+            last.scroll_into_view_if_needed()
+            scrolled = main.evaluate("(main) => main.scrollTop")
+            assert scrolled > 1000
+            kept = f"history.state?.scrolled === {scrolled}"
+            visitor.until("it is kept", partial(page.evaluate, kept))
+            there = f"(main) => Math.abs(main.scrollTop - {scrolled}) < 2"
+            page.reload()
+            expect(entries).to_have_count(100)
+            visitor.until("it is back", partial(main.evaluate, there))
+            last.click()
+            expect(entries).to_have_count(0)
+            page.go_back()
+            expect(entries).to_have_count(100)
+            visitor.until("it is back", partial(main.evaluate, there))
 
 
 def test_one_job_is_told_with_its_steps_and_all_that_happened(
