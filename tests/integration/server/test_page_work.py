@@ -166,6 +166,28 @@ def test_a_job_is_resumed_from_an_earlier_checkpoint_with_the_files_of_then(
         expect(page.locator("main")).to_contain_text("all done")
 
 
+def test_a_job_is_resumed_from_an_earlier_checkpoint_by_keys_alone(
+    worked: tuple[Visitor, hardsave.Vault],
+) -> None:
+    visitor, vault = worked
+    page, keys = visitor.page, visitor.page.keyboard
+    visitor.go("work", state="failed")
+    expect(page.locator(".listed")).to_have_count(1)
+    keys.press("j")
+    keys.press("r")
+    chosen = page.get_by_label("From")
+    expect(chosen).to_be_focused()
+    expect(chosen.locator("option")).not_to_have_count(1)
+    keys.press("End")  # the first checkpoint
+    expect(chosen).to_have_value(vault.timeline("broken").get(":1").id)
+    keys.press("Tab")
+    keys.type("7")
+    keys.press("Enter")
+    notice(visitor, "It goes on when a worker takes it up")
+    resumed = vault.jobs.get("broken")
+    assert (resumed.state, resumed.max_turns) == ("queued", 7)
+
+
 def test_a_task_is_retried_with_a_word_about_steps_whose_end_is_not_known(
     chromium: Browser, server: Server
 ) -> None:

@@ -338,6 +338,7 @@ class Session {
   // Acts
 
   async rewind() {
+    await this.reading; // it tells what reached outside since
     if (!this.chosen || document.querySelector("dialog[open]")) return;
     const done = await rewind(this.timeline, this.chosen, this.history.left(this.chosen.id));
     if (!done) return;
