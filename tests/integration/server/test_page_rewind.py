@@ -124,6 +124,25 @@ def test_what_reached_outside_and_what_goes_is_told(scene: Scene) -> None:
     assert not (scene.story.project / "discount.py").exists()
 
 
+def test_what_cannot_come_back_is_told(chromium: Browser, start: Start) -> None:
+    server = start()
+    with server.vault() as vault, visiting(chromium, server) as visitor:
+        story = Story(vault, server.folder)
+        story.put(".gitignore", ".env\n")
+        story.put(".env", "KEY=1")
+        story.step(say("one"))
+        (story.project / ".env").unlink()
+        story.put("a.txt", "two\n")
+        story.step(say("two"))
+        scene = Scene(server, story, visitor)
+        scene.open(1)
+        told = scene.preview()
+        assert re.search(r"Cannot come back \(1\)\s+!\s+.env\s+ignored; it is gone", told)
+        assert re.search(r"Go \(1\)\s+\S\s+a.txt", told)
+        scene.apply("Rewind both")
+        assert sorted(each.name for each in story.project.iterdir()) == [".gitignore"]
+
+
 def test_what_reached_outside_is_told_though_the_history_comes_late(scene: Scene) -> None:
     scene.line.rewind(":6")
     held: list[Route] = []
