@@ -244,8 +244,10 @@ def test_what_is_saved_before_the_page_listens_is_shown(chromium: Browser, start
             visitor.until("both are on their way", lambda: read and listening)
             line.append({"messages": [say("Meanwhile")]})
             page.unroute("**/api/v1/graph*")
+            expect(page.get_by_role("heading", level=1)).to_have_text("busy")
+            expect(page.locator(".live")).to_have_count(0)  # it does not listen yet
             listening[0].continue_()
-            visitor.see(".connected[title^='What happens']")
+            expect(page.locator(".live")).to_have_text("live")
             route, answer = read[0]
             route.fulfill(response=answer)
             at(visitor, 2)

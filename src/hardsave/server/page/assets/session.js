@@ -42,7 +42,7 @@ class Session {
     this.place = place;
     this.chosen = null; // a checkpoint
     this.isFollowing = !params.at;
-    this.isLive = true;
+    this.isLive = null; // until it is told
     this.pending = []; // events that are not shown yet
     this.asked = new AbortController();
     this.history = new History(this.timeline);
