@@ -19,6 +19,7 @@ from tests.integration.server.browser import Visitor, launched, visiting
 from tests.integration.server.conftest import Server, starting
 
 PICTURES = DOCS / "pictures"
+BETWEEN = {"from": ":4", "to": ":8", "mode": "split"}
 WIDE = {"width": 1280, "height": 800}
 NARROW = {"width": 390, "height": 780}
 
@@ -58,7 +59,7 @@ def views(session: str) -> tuple[View, ...]:
         at("session", "text=Members pay 95 %"),
         at("file", ".l.added", at=":24", file="shop/cart.py", view="changes"),
         at("rewind", ".moment-label b:text-is(':4')", at=":4", keys="r", then=".said-first"),
-        View("compare", "diff", {"timeline": session, "from": ":4", "to": "now"}, ".l.added"),
+        View("compare", "diff", {"timeline": session, **BETWEEN}, ".l.added"),
         View("work", "work", {}, ".listed"),
         View("inbox", "inbox", {"id": "release"}, "[aria-label='The question'] >> text=1.3"),
         View("health", "health", {}, ".card"),

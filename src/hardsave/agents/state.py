@@ -87,9 +87,9 @@ def agent_of(state: Any) -> AgentSpec | None:
     return registry.named(found.get("agent")) if isinstance(found, Mapping) else None
 
 
-def is_record(state: Any, key: object) -> bool:
-    """Whether a part of a state is an agent's own record, of which the messages tell people all."""
-    return key in ("transcript", "lines") and agent_of(state) is not None
+def records(*states: Any) -> set[str]:
+    """The keys of agents' own records in these states, of which the messages tell people all."""
+    return {"transcript", "lines"} if any(agent_of(state) for state in states) else set()
 
 
 def has_said(messages: Iterable[Mapping[str, Any]], answer: str) -> bool:

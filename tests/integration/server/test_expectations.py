@@ -231,6 +231,7 @@ def immutable(vault: hardsave.Vault, line: hardsave.Timeline) -> list[str]:
         f"files?ref={one}",
         f"file?ref={one}&path=a.txt",
         f"diff?from={one}&to={two}",
+        f"diff/state?from={one}&to={two}",
         f"diff/file?from={one}&to={two}&path=a.txt",
     ]
 

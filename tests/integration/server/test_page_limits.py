@@ -51,6 +51,9 @@ def test_hostile_content_is_shown_and_does_nothing(chromium: Browser, start: Sta
         assert page.locator("main img, main script").count() == 0
         visitor.go("diff", timeline=name, **{"from": ":3", "to": ":4"})
         expect(page.locator(".l.added")).to_contain_text("more characters")
+        visitor.go("diff", timeline=name, **{"from": ":1", "to": ":2"})
+        expect(page.locator(".side.added").first).to_contain_text("yyyy")
+        expect(page.locator(".side.added").last).to_contain_text("<script>alert(1)</script>")
         visitor.go("session", timeline=name, at=":1")
         at(visitor, 1)
         page.keyboard.press("r")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
 from tests.integration.server.browser import NEEDS_CHROMIUM, Visitor, visiting
 from tests.integration.server.conftest import Server, Start
@@ -78,6 +78,7 @@ def test_a_rewind_takes_both_back_and_one_click_undoes_it(scene: Scene) -> None:
     at(scene.visitor, 7)
     assert (scene.head, scene.story.read("cart.py")) == (7, SECOND)
     scene.visitor.button("Redo rewind").click()
+    expect(scene.page.locator("#notices")).to_contain_text("Done again: rewind.")
     at(scene.visitor, 1)
     assert (scene.head, scene.story.read("cart.py")) == (1, FIRST)
 
@@ -121,6 +122,38 @@ def test_what_reached_outside_and_what_goes_is_told(scene: Scene) -> None:
     scene.apply("Rewind both")
     assert scene.story.read("notes.md") == "# Notes\n"
     assert not (scene.story.project / "discount.py").exists()
+
+
+def test_what_cannot_come_back_is_told(chromium: Browser, start: Start) -> None:
+    server = start()
+    with server.vault() as vault, visiting(chromium, server) as visitor:
+        story = Story(vault, server.folder)
+        story.put(".gitignore", ".env\n")
+        story.put(".env", "KEY=1")
+        story.step(say("one"))
+        (story.project / ".env").unlink()
+        story.put("a.txt", "two\n")
+        story.step(say("two"))
+        scene = Scene(server, story, visitor)
+        scene.open(1)
+        told = scene.preview()
+        assert re.search(r"Cannot come back \(1\)\s+!\s+.env\s+ignored; it is gone", told)
+        assert re.search(r"Go \(1\)\s+\S\s+a.txt", told)
+        scene.apply("Rewind both")
+        assert sorted(each.name for each in story.project.iterdir()) == [".gitignore"]
+
+
+def test_what_reached_outside_is_told_though_the_history_comes_late(scene: Scene) -> None:
+    scene.line.rewind(":6")
+    held: list[Route] = []
+    scene.page.route("**/api/v1/graph*", lambda asked: held.append(asked))  # noqa: PLW0108
+    scene.visitor.go("session", timeline=NAME, at=":3")
+    expect(scene.page.locator(".moment-label b")).to_have_text(":3")
+    scene.page.keyboard.press("r")
+    for route in held:
+        route.continue_()
+    scene.page.unroute("**/api/v1/graph*")
+    assert "1 call reached outside and stays done: git push to origin" in scene.preview()
 
 
 def test_a_rewind_whose_preview_is_stale_is_refused_and_previewed_again(scene: Scene) -> None:
@@ -283,6 +316,63 @@ def test_all_of_it_works_by_keyboard_and_focus_comes_back(scene: Scene) -> None:
     expect(scene.page.get_by_role("dialog")).to_have_count(0)
     expect(scene.visitor.button("Rewind to here")).to_be_focused()
     assert scene.head == 1
+
+
+def tab_to(scene: Scene, wanted: Locator) -> None:
+    """Press Tab until it has the focus."""
+    for _ in range(60):
+        if wanted.evaluate("(one) => one === document.activeElement"):
+            return
+        scene.page.keyboard.press("Tab")
+    expect(wanted).to_be_focused()
+
+
+def test_files_are_picked_undone_forked_and_compared_by_keys_alone(scene: Scene) -> None:
+    keyboard, dialog = scene.page.keyboard, scene.page.get_by_role("dialog")
+    scene.story.put("notes.md", "changed by hand\n")
+    scene.visitor.go("session", timeline=NAME)
+    at(scene.visitor, 7)
+    keyboard.press("Home")
+    at(scene.visitor, 1)
+    keyboard.press("r")
+    scene.preview()
+    keyboard.press("ArrowUp")  # the last of the choices
+    expect(scene.page.get_by_role("radio", name="Some files")).to_be_focused()
+    notes = dialog.get_by_role("checkbox", name="notes.md")
+    expect(notes).to_be_visible()
+    tab_to(scene, notes)
+    keyboard.press("Space")
+    bring = scene.visitor.button("Bring 1 path back")
+    expect(bring).to_be_enabled()
+    expect(notes).to_be_focused()
+    tab_to(scene, bring)
+    keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    assert (scene.story.read("notes.md"), scene.story.read("cart.py")) == ("# Notes\n", SECOND)
+    undo = scene.visitor.button("Undo restore")
+    expect(undo).to_be_visible()
+    tab_to(scene, undo)
+    keyboard.press("Enter")
+    expect(scene.page.locator("#notices")).to_contain_text("Undone: restore.")
+    assert scene.story.read("notes.md") == "changed by hand\n"
+    keyboard.press("f")
+    expect(scene.page.get_by_label("Name", exact=True)).to_be_focused()
+    tab_to(scene, dialog.get_by_role("checkbox"))
+    keyboard.press("Space")
+    keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    beside = scene.story.project.with_name(f"{scene.story.project.name}-1")
+    assert (beside / "cart.py").read_text() == FIRST
+    assert scene.story.vault.timeline(f"{NAME}-from-1").head is not None
+    keyboard.press("d")
+    expect(scene.page.locator(".entry.file")).to_contain_text(["cart.py", "notes.md"])
+    keyboard.press("Escape")
+    at(scene.visitor, 1)
+    tab_to(scene, scene.page.get_by_text("Compare", exact=True))
+    keyboard.press("Enter")
+    tab_to(scene, scene.visitor.button("with the head"))
+    keyboard.press("Enter")
+    expect(scene.page.get_by_label("To", exact=True)).to_have_value(":7")
 
 
 def test_the_command_that_goes_on_is_copied(scene: Scene) -> None:

@@ -3,7 +3,7 @@
 import re
 from functools import partial
 
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import APIResponse, Browser, Locator, Route, expect
 
 from tests.integration.server.browser import NEEDS_CHROMIUM, Visitor, visiting
 from tests.integration.server.conftest import Start
@@ -228,6 +228,32 @@ def test_six_hundred_saves_in_a_row_are_all_counted(chromium: Browser, start: St
             expect(said(visitor).last).to_contain_text("Step 599")
 
 
+def test_what_is_saved_before_the_page_listens_is_shown(chromium: Browser, start: Start) -> None:
+    """The history was read before that save, and it comes after the page has begun to listen."""
+    server = start()
+    with server.vault() as vault:
+        line = vault.timeline("busy")
+        line.append({"messages": [user("Go on")]})
+        with visiting(chromium, server) as visitor:
+            page = visitor.page
+            read: list[tuple[Route, APIResponse]] = []
+            page.route("**/api/v1/graph*", lambda asked: read.append((asked, asked.fetch())))
+            listening: list[Route] = []
+            page.route("**/api/v1/events*", lambda asked: listening.append(asked))  # noqa: PLW0108 # Playwright marks it
+            visitor.go("session", timeline="busy")
+            visitor.until("both are on their way", lambda: read and listening)
+            line.append({"messages": [say("Meanwhile")]})
+            page.unroute("**/api/v1/graph*")
+            expect(page.get_by_role("heading", level=1)).to_have_text("busy")
+            expect(page.locator(".live")).to_have_count(0)  # it does not listen yet
+            listening[0].continue_()
+            expect(page.locator(".live")).to_have_text("live")
+            route, answer = read[0]
+            route.fulfill(response=answer)
+            at(visitor, 2)
+            expect(said(visitor).last).to_contain_text("Meanwhile")
+
+
 def test_what_is_saved_elsewhere_does_not_move_what_is_looked_at(
     chromium: Browser, start: Start
 ) -> None:
@@ -281,6 +307,10 @@ def test_a_screen_that_cannot_be_loaded_says_so_and_comes_when_it_can(visitor: V
     page.route("**/assets/**/health.js", lambda asked: asked.abort())
     page.keyboard.press("H")
     expect(page.get_by_role("alert")).to_contain_text("the server does not answer")
+    page.route("**/api/v1", lambda asked: asked.abort())
+    visitor.button("Try again").click()  # the server is still away: the page stays
+    expect(page.locator(".notice.problem")).to_contain_text("the server does not answer")
+    page.unroute("**/api/v1")
     page.unroute("**/assets/**/health.js")
     visitor.button("Try again").click()
     expect(page.get_by_role("heading", name="Health")).to_be_visible()

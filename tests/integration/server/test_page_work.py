@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import hardsave
 from hardsave.runtime.jobs.worker import Worker
 from tests.integration.server.browser import NEEDS_CHROMIUM, Visitor, visiting
 from tests.integration.server.conftest import Server, Start
+from tests.integration.server.session_story import user as said
 from tests.integration.server.work_story import AGENTS, add_jobs, fill, leave_step, work
 from tests.unit.cli.jobs_project import agent
 
@@ -75,6 +77,40 @@ def test_jobs_and_tasks_are_told_by_state_and_kept_so_by_the_address(
     expect(row(visitor, "careful")).to_contain_text("succeeded")
 
 
+def test_a_reload_and_a_way_back_leave_a_person_where_they_looked(
+    chromium: Browser, server: Server
+) -> None:
+    with server.vault() as vault, visiting(chromium, server) as visitor:
+        page = visitor.page
+        for number in range(120):
+            vault.tasks.add(f"task-{number:03}")
+        vault.timeline("main").append({"messages": [said("word")] * 120})
+        main = page.locator("#main")
+        for screen, params, entries in (
+            ("work", {"what": "tasks"}, page.locator(".listed")),
+            ("search", {"text": "word"}, page.locator(".hit")),
+        ):
+            visitor.go(screen, **params)
+            expect(entries).to_have_count(50)
+            visitor.button("More").click()
+            expect(entries).to_have_count(100)
+            last = entries.nth(90).locator("a.name")
+            last.scroll_into_view_if_needed()
+            scrolled = main.evaluate("(main) => main.scrollTop")
+            assert scrolled > 1000
+            kept = f"history.state?.scrolled === {scrolled}"
+            visitor.until("it is kept", partial(page.evaluate, kept))
+            there = f"(main) => Math.abs(main.scrollTop - {scrolled}) < 2"
+            page.reload()
+            expect(entries).to_have_count(100)
+            visitor.until("it is back", partial(main.evaluate, there))
+            last.click()
+            expect(entries).to_have_count(0)
+            page.go_back()
+            expect(entries).to_have_count(100)
+            visitor.until("it is back", partial(main.evaluate, there))
+
+
 def test_one_job_is_told_with_its_steps_and_all_that_happened(
     worked: tuple[Visitor, hardsave.Vault],
 ) -> None:
@@ -128,6 +164,28 @@ def test_a_job_is_resumed_from_an_earlier_checkpoint_with_the_files_of_then(
         assert vault.jobs.get("fix").state == "succeeded"
         expect(page.locator(".heading .state")).to_have_text("succeeded")
         expect(page.locator("main")).to_contain_text("all done")
+
+
+def test_a_job_is_resumed_from_an_earlier_checkpoint_by_keys_alone(
+    worked: tuple[Visitor, hardsave.Vault],
+) -> None:
+    visitor, vault = worked
+    page, keys = visitor.page, visitor.page.keyboard
+    visitor.go("work", state="failed")
+    expect(page.locator(".listed")).to_have_count(1)
+    keys.press("j")
+    keys.press("r")
+    chosen = page.get_by_label("From")
+    expect(chosen).to_be_focused()
+    expect(chosen.locator("option")).not_to_have_count(1)
+    keys.press("End")  # the first checkpoint
+    expect(chosen).to_have_value(vault.timeline("broken").get(":1").id)
+    keys.press("Tab")
+    keys.type("7")
+    keys.press("Enter")
+    notice(visitor, "It goes on when a worker takes it up")
+    resumed = vault.jobs.get("broken")
+    assert (resumed.state, resumed.max_turns) == ("queued", 7)
 
 
 def test_a_task_is_retried_with_a_word_about_steps_whose_end_is_not_known(

@@ -84,6 +84,8 @@ def _reads(things: Things) -> Iterator[Sample]:
     )
     yield _get("/diff", **two)
     yield _get("/diff", from_=ids["first"], to="now")
+    yield _get("/diff/state", **two)
+    yield _get("/diff/state", from_="@", to=":1", timeline=main, limit="1")
     yield _get("/diff/file", **two, path="src/app.py")
     yield _get("/diff/file", from_="@", timeline=main, to="now", path="new.txt")
     yield _get("/file/history", ref=ids["second"], path="src/app.py", limit="1")

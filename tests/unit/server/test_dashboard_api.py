@@ -174,3 +174,31 @@ def test_a_brief_graph_keeps_what_a_list_of_checkpoints_shows(call: Client, stor
         assert {**brief, "metadata": {}, "summary": {}} == {**whole, "metadata": {}, "summary": {}}
         assert told.keys() == whole["summary"].keys()
         assert told["messages"] == whole["summary"]["messages"]
+
+
+def test_what_differs_in_a_state_is_told_with_what_is_in_it(call: Client, store: str) -> None:
+    said = [{"role": "user", "content": text} for text in ("one", "two", "three")]
+    with hardsave.open(store) as vault:
+        line = vault.timeline("main")
+        line.save({"messages": said[:2], "turn": 1, "plan": {"next": "x"}})
+        line.save({"messages": said[1:], "turn": 2, "note": "n" * 20_000})
+    told = sent(call, "GET", "diff/state?from=main:1&to=main:2").json()
+    assert told["counts"] == {"added": 1, "changed": 0, "removed": 1}
+    sides = [(each["change"], each["old"], each["new"]) for each in told["messages"]]
+    assert [
+        (c, o and (o["number"], o["text"]), n and (n["number"], n["text"])) for c, o, n in sides
+    ] == [
+        ("removed", (0, "one"), None),
+        ("added", None, (1, "three")),
+    ]
+    values = {each["path"]: each for each in told["values"]}
+    assert (values["turn"]["old"], values["turn"]["new"]) == ("1", "2")
+    assert (values["plan"]["new"], values["plan"]["change"]) == (None, "removed")
+    assert '"next": "x"' in values["plan"]["old"]
+    assert (len(values["note"]["new"]), values["note"]["is_cut"]) == (10_000, True)
+    assert not told["is_cut"]
+    some = sent(call, "GET", "diff/state?from=main:1&to=main:2&limit=1").json()
+    assert (len(some["messages"]), len(some["values"]), some["is_cut"]) == (1, 1, True)
+    refused = sent(call, "GET", "diff/state?from=main:1&to=now")
+    assert refused.status_code == 400
+    assert "compare two checkpoints" in refused.json()["detail"]

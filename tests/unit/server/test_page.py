@@ -105,12 +105,14 @@ def test_what_is_sent_lacks_what_is_for_readers_of_the_source() -> None:
     source = (
         '// for readers\nconst a = "is, // no comment"; // is one\n\n  /** of\n   * b */\n'
         "  if (b && c !== 'it, is') d({ e: f ? -g - -1 : h });\n"
-        '  const text = (one) => `a, ${b}`; // "stays"\n  i = j.replace(/ , /g, k);\n'
+        "  const text = (one) => `a, ${b}`;\n  i = j.replace(/ , /g, k);\n"
+        '  f(a, `b, ${c ? `d, e` : "f"}`, g); // "stays",\n  l\n  m()\n'
     )
     assert shortening.script(source) == (
         'const a="is, // no comment";\n'
-        "if(b&&c!=='it, is')d({e:f?-g - -1:h});\n"
-        'const text = (one) => `a, ${b}`; // "stays"\ni = j.replace(/ , /g, k);\n'
+        "if(b&&c!=='it, is')d({e:f?-g - -1:h});"
+        "const text=(one)=>`a, ${b}`;i = j.replace(/ , /g, k);"
+        'f(a, `b, ${c ? `d, e` : "f"}`, g); // "stays",\nl\nm()\n'
     )
 
 

@@ -1,17 +1,17 @@
 """How the states of two checkpoints differ, drawn: which messages, and which values beside them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.text import Text
 
 from hardsave import Checkpoint, wording
-from hardsave.agents.state import is_record
-from hardsave.cli.render import draw, state_changes
-from hardsave.cli.render.state_changes import MessageChange, StateChanges, ValueChange
-from hardsave.errors import HardsaveError
+from hardsave.agents.state import records
+from hardsave.cli.render import draw
 from hardsave.objects.diff import StatePath
+from hardsave.timeline import state_changes
 from hardsave.timeline.diff import Diff
+from hardsave.timeline.state_changes import MessageChange, StateChanges, ValueChange
 from hardsave.values import messages
 from hardsave.values.text import readable
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 VALUE = 60  # characters of a value that has changed
 FIRST, LAST = 4, 8  # of many changes, unless all are asked for
-_RECORDS = ("transcript", "lines")  # what an agent keeps for itself
 
 Change = TypeVar("Change", MessageChange, ValueChange)
 
@@ -30,8 +29,7 @@ def lines(
 ) -> "Iterator[RenderableType]":
     """Each change on one line, the first and the last of many; `full`: all, with what was said;
     `stat`: how many."""
-    hidden = {key for key in _RECORDS for one in (before, after) if is_record(one.state, key)}
-    changes = state_changes.of(found, hidden=hidden)
+    changes = state_changes.of(found, hidden=records(before.state, after.state))
     if found.old_status != found.new_status:
         status = wording.shown(f"{found.old_status} → {found.new_status}")
         yield draw.line(("~ ", "changed"), f"status: {status}")
@@ -45,9 +43,12 @@ def lines(
         return _message(before, after, changes.key, each, full=full)
 
     yield from _bounded(changes.messages, message, "messages", full=full)
-    yield from _bounded(
-        changes.values, lambda each: [_value_line(before, after, each)], "values", full=full
-    )
+    moved = changes.moved()
+
+    def value(each: ValueChange) -> "Iterable[RenderableType]":
+        return [_value_line(before, after, each, moved)]
+
+    yield from _bounded(changes.values, value, "values", full=full)
 
 
 def _bounded(
@@ -105,17 +106,16 @@ def _keys(values: Sequence[ValueChange]) -> Iterator[Text]:
         yield draw.line(("state ", "quiet"), ", ".join(names), cut=True)
 
 
-def _value_line(before: Checkpoint, after: Checkpoint, change: ValueChange) -> Text:
+def _value_line(
+    before: Checkpoint, after: Checkpoint, change: ValueChange, moved: Container[StatePath]
+) -> Text:
     path, sign = change.path, change.sign
-    old = _value(before, path) if sign != "+" else None
-    new = _value(after, path) if sign != "-" else None
+    then = change.old_path(moved)
+    old = None if then is None else _value(before, then)
+    new = None if sign == "-" else _value(after, path)
     values = " → ".join(each for each in (old, new) if each is not None)
     return draw.line((f"{sign} ", draw.SIGNS[sign]), f"{wording.shown(str(path))}: {values}")
 
 
-def _value(side: Checkpoint, path: StatePath) -> str | None:
-    """None where a path leads nowhere: an item of a list may have had another number before."""
-    try:
-        return wording.line(readable(side.read(*path)), VALUE)
-    except HardsaveError:
-        return None
+def _value(side: Checkpoint, path: StatePath) -> str:
+    return wording.line(readable(side.read(*path)), VALUE)

@@ -1,10 +1,13 @@
 """What differs between two checkpoints, or between one and the files on this machine's disk."""
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
 from hardsave import Checkpoint
+from hardsave.agents.state import records
 from hardsave.errors import Misuse, NotFound
+from hardsave.objects.diff import StatePath
 from hardsave.server.api import data, refs
 from hardsave.server.api.caching import kept, tag_of, unchanged
 from hardsave.server.api.shapes import (
@@ -21,12 +24,18 @@ from hardsave.server.api.shapes import (
 )
 from hardsave.server.fields import PAGED, number, path, text
 from hardsave.server.route import Answer, Call, Route, Spec
+from hardsave.timeline import state_changes
 from hardsave.timeline.diff import FileDiff
+from hardsave.timeline.state_changes import MessageChange, ValueChange
+from hardsave.values import messages
+from hardsave.values.text import readable
 from hardsave.vault import json_data
 from hardsave.vault.history import file_sides
 
 NOW = "now"
 _LONGEST = 1_000_000  # characters of one file's comparison
+_MOST_OF_A_VALUE = 10_000  # characters
+_WORDS = {"+": "added", "~": "changed", "-": "removed"}
 
 
 def show(call: Call) -> Answer:
@@ -45,6 +54,24 @@ def show(call: Call) -> Answer:
         "is_cut": max(len(found.added), len(found.removed), len(found.changed)) > limit,
     }
     return kept(Answer(body={**_body(call, old, new, found.files), "state": state}), tag)
+
+
+def show_state(call: Call) -> Answer:
+    old, new = _ends(call)
+    if new is None:
+        raise Misuse("the disk has files and no state: compare two checkpoints")
+    tag = tag_of(call, old.id, new.id)
+    if same := unchanged(call, tag):
+        return same
+    found = state_changes.of(call.vault.diff(old, new), hidden=records(old.state, new.state))
+    limit, moved = call.asked["limit"], found.moved()
+    body = {
+        "counts": {_WORDS[sign]: number for sign, number in found.counts().items()},
+        "messages": [_message(old, new, found.key, each) for each in found.messages[:limit]],
+        "values": [_value(old, new, each, moved) for each in found.values[:limit]],
+        "is_cut": max(len(found.messages), len(found.values)) > limit,
+    }
+    return kept(Answer(body=body), tag)
 
 
 def show_file(call: Call) -> Answer:
@@ -111,6 +138,33 @@ def _body(call: Call, old: Checkpoint, new: Checkpoint | None, files: FileDiff) 
     }
 
 
+def _message(
+    before: Checkpoint, after: Checkpoint, key: str, change: MessageChange
+) -> dict[str, Any]:
+    old = None if change.old is None else messages.read(before.read(key, change.old))
+    new = None if change.new is None else messages.read(after.read(key, change.new))
+    if old is not None and new is not None:
+        old, new = state_changes.parted(old, new)
+    sides = ((old, change.old), (new, change.new))
+    told = [one and data.message(number or 0, one, most=data.CUT) for one, number in sides]
+    return {"change": _WORDS[change.sign], "old": told[0], "new": told[1]}
+
+
+def _value(
+    before: Checkpoint, after: Checkpoint, change: ValueChange, moved: Container[StatePath]
+) -> dict[str, Any]:
+    then = change.old_path(moved)
+    old = None if then is None else readable(before.read(*then), indent=1)
+    new = None if change.sign == "-" else readable(after.read(*change.path), indent=1)
+    return {
+        "change": _WORDS[change.sign],
+        "path": str(change.path),
+        "old": old and old[:_MOST_OF_A_VALUE],
+        "new": new and new[:_MOST_OF_A_VALUE],
+        "is_cut": max(len(old or ""), len(new or "")) > _MOST_OF_A_VALUE,
+    }
+
+
 def _messages(one: Checkpoint) -> int | None:
     return None if one.summary is None else one.summary.messages
 
@@ -146,6 +200,28 @@ ROUTES = (
                 **{"from": ID},
             ),
             (*_ENDS, _LIMIT),
+            headers=("If-None-Match",),
+        ),
+    ),
+    Route(
+        "GET",
+        "/api/v1/diff/state",
+        show_state,
+        "read",
+        lane="slow",
+        spec=Spec(
+            "Which messages and values differ between two checkpoints, with what is in them",
+            shape(
+                counts=shape(added=WHOLE, changed=WHOLE, removed=WHOLE),
+                messages=listed(
+                    shape(change=TEXT, old=or_null(named("Message")), new=or_null(named("Message")))
+                ),
+                values=listed(
+                    shape(change=TEXT, path=TEXT, old=or_null(TEXT), new=or_null(TEXT), is_cut=FLAG)
+                ),
+                is_cut=FLAG,
+            ),
+            (*_ENDS, number("limit", "How many of each at most.", 1, 1_000, default=100)),
             headers=("If-None-Match",),
         ),
     ),

@@ -7,7 +7,7 @@ import { go, href } from "./router.js";
 
 const OVER = ["completed", "failed", "rolled_back"];
 const AGAIN = ["failed", "rolled_back"];
-const SHOWN = 100; // checkpoints to resume from
+const SHOWN = 1000; // checkpoints to resume from
 const POLICIES = [
   ["", "as the program says"],
   ["retry", "take them again: what they did outside may be done twice"],

@@ -1,6 +1,5 @@
 // The form that answers a question: approve, edit, deny; an answer in words; what becomes of a step.
 
-import { callOf } from "./calls.js";
 import { h, shown } from "./dom.js";
 
 export const CHOICES = {
@@ -142,5 +141,17 @@ export function valueOf(text) {
     return typeof value === "number" && !Number.isSafeInteger(value) && Number.isInteger(value) ? text : value;
   } catch {
     return text;
+  }
+}
+
+/** { tool, args } of the question about a call; null if it is worded otherwise. Pure. */
+export function callOf(text) {
+  const found = /^may it call ([^\s(]+)\(([^]*)\)\?$/.exec(text);
+  if (!found) return null;
+  try {
+    const args = JSON.parse(found[2]);
+    return args && typeof args === "object" && !Array.isArray(args) ? { tool: found[1], args } : null;
+  } catch {
+    return null;
   }
 }

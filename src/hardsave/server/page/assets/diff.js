@@ -1,5 +1,5 @@
 // What differs between two moments of a session, or between one and the disk: messages, state, files.
-// Lines of a file are read when it is opened.
+// Each is an entry that opens; lines of a file are read then.
 
 import { get } from "./api.js";
 import { count, fill, h, line, pathText, settled, shown } from "./dom.js";
@@ -9,16 +9,15 @@ import { failed } from "./notices.js";
 import { parse, rowElement, rowsOf } from "./patch.js";
 import { amend, href, keep, kept } from "./router.js";
 import { arrows } from "./rows.js";
+import { messageRows, tally, valueLines } from "./state_diff.js";
 import "./virtual.js";
 
 const MOST = 20_000; // paths of each kind
-const FEW = 5; // files that are opened at once
+const FEW = 5; // files, messages or values that are opened at once
 const KEPT = 150; // milliseconds without scrolling, after which a place is kept
 const SIGNS = { added: "+", changed: "~", removed: "−" };
 const MODES = { "": "Unified", split: "Side by side" };
 const MOST_KEPT = 50; // opened files that are kept for a reload
-const MOST_STATE = 300; // places of the state that are listed
-const STATE = { added: "new", removed: "gone", changed: "changed" };
 
 export function show(place, params) {
   const one = new Comparison(place, params);
@@ -62,10 +61,10 @@ class Comparison {
     );
     this.about = h("div", { class: "ends quiet" });
     this.sum = h("div", { class: "sums" });
-    this.list = h("virtual-list", { class: "changes", role: "tree", "aria-label": "Files that differ" });
-    const turn = ({ path, isOpen }, wanted = !isOpen) => {
-      if (path === undefined || isOpen === wanted) return false;
-      this.turn({ path });
+    this.list = h("virtual-list", { class: "changes", role: "tree", "aria-label": "What differs" });
+    const turn = ({ entry, isOpen }, wanted = !isOpen) => {
+      if (!entry || isOpen === wanted) return false;
+      this.turn(entry);
       return true;
     };
     arrows(this.list, {
@@ -126,14 +125,15 @@ class Comparison {
     this.to.value = to ?? "";
     this.marked();
     this.found = null;
-    this.opened = new Map(); // by path: rows of lines, or what is said instead
+    this.opened = new Map(); // by the id of an entry: { lines }, { rows(how) } or { note }
     fill(this.body, h("p", { class: "quiet loading" }, "Comparing…"));
     try {
-      const [found, ...ends] = await Promise.all([
+      const [found, state, ...ends] = await Promise.all([
         get("diff", { from, to, timeline, limit: MOST }, { signal }),
+        to === "now" ? null : get("diff/state", { from, to, timeline }, { signal }),
         ...[from, to].map((ref) => (ref === "now" ? null : get("checkpoint", { ref, timeline }, { signal }))),
       ]);
-      this.found = found;
+      Object.assign(this, { found, state, ends });
       this.tellEnds(ends);
       this.start();
     } catch (problem) {
@@ -153,107 +153,105 @@ class Comparison {
   }
 
   start() {
-    const { files } = this.found;
-    this.paths = ["added", "changed", "removed"].flatMap((change) => files[change].map((path) => ({ path, change })));
-    this.paths.sort((a, b) => (pathText(a.path) < pathText(b.path) ? -1 : 1));
-    fill(this.sum, this.sums());
-    fill(this.body, this.sum, this.paths.length ? this.list : h("p", { class: "empty" }, "No file differs."));
+    const files = this.files();
+    this.entries = [...(this.state ? this.parts(this.state) : []), ...files];
+    fill(this.sum, this.sums(files.length));
+    fill(this.body, this.sum, this.entries.length ? this.list : h("p", { class: "empty" }, "Nothing differs."));
     this.draw({ fresh: true });
     this.open();
   }
 
-  /** Opens the files that were open before a reload, and goes back to where a person has looked; or
-   * opens the file of the address, or all of a few. */
+  /** What differs beside files: entries, each with what `read` gives once it is opened. */
+  parts(state) {
+    const { counts, messages, values } = state;
+    const all = Object.values(counts).reduce((sum, each) => sum + each, 0);
+    const rows = (how) => messageRows(state, this.ends, how);
+    const shownValues = `${values.length}${state.is_cut ? " or more" : ""}`;
+    return [
+      messages.length > 0 && { id: "messages", name: ["Messages", tally(counts)], isFew: all <= FEW, read: () => ({ rows }) },
+      values.length > 0 && { id: "state", name: `State: ${shownValues} ${values.length === 1 ? "value" : "values"}`, isFew: values.length <= FEW, read: () => ({ lines: valueLines(state) }) },
+    ].filter(Boolean);
+  }
+
+  files() {
+    const { files } = this.found;
+    const found = Object.keys(SIGNS).flatMap((change) => files[change].map((path) => ({ path, change, name: pathText(path) })));
+    const isFew = found.length <= FEW;
+    found.sort((a, b) => (a.name < b.name ? -1 : 1));
+    return found.map((each) => ({ ...each, id: `file ${JSON.stringify(each.path)}`, isFew, read: () => this.lines(each.path) }));
+  }
+
+  /** Opens what was open before a reload, and goes back to where a person has looked; or opens the file
+   * of the address, or what is short. */
   async open() {
     const { file, from, to } = this.params;
     const { compared } = kept();
     const isBack = compared?.from === from && compared.to === to;
-    const isFirst = ({ path }) => (isBack ? compared.opened.includes(path) : file ? path === file : this.paths.length <= FEW);
-    await Promise.all(this.paths.filter(isFirst).map((each) => this.turn(each)));
+    const isFirst = ({ id, path, isFew }) => (isBack ? compared.opened.includes(id) : file ? path === file : isFew);
+    await Promise.all(this.entries.filter(isFirst).map((each) => this.turn(each)));
     if (isBack && compared.anchor) this.list.jump(compared.anchor.row, compared.anchor.offset);
   }
 
   keep() {
     if (!this.list.isConnected || !this.found) return;
     const { from, to } = this.params;
-    const opened = [...this.opened.keys()].filter((path) => typeof path === "string").slice(0, MOST_KEPT);
+    const opened = [...this.opened.keys()].slice(0, MOST_KEPT);
     keep({ compared: { from, to, opened, anchor: this.list.anchor } });
   }
 
-  async turn({ path }) {
-    if (this.opened.delete(path)) return this.draw();
-    if (typeof path !== "string") return this.say(path, "Its name is no UTF-8: the command line shows it.");
-    this.opened.set(path, { note: "Loading…" });
-    this.draw();
+  async turn({ id, read }) {
+    if (this.opened.delete(id)) return this.draw();
     const { found } = this;
-    try {
-      const { from, to } = found;
-      const { signal } = this.asked;
-      const { unified, is_cut } = await get("diff/file", { from, to: to ?? "now", path }, { signal });
-      if (found !== this.found || !this.opened.has(path)) return;
-      const lines = parse(unified);
-      if (is_cut) lines.push({ kind: "note", text: "Only the first million characters are shown." });
-      if (lines.length) this.opened.set(path, { lines });
-      else this.opened.set(path, { note: "No line of it differs." });
+    const put = (what) => {
+      if (found !== this.found || !this.opened.has(id)) return;
+      this.opened.set(id, what);
       this.draw();
+    };
+    this.opened.set(id, { note: "Loading…" });
+    this.draw();
+    try {
+      put(await read());
     } catch (problem) {
-      if (problem.name !== "AbortError") this.say(path, problem.message);
+      if (problem.name !== "AbortError") put({ note: problem.message });
     }
   }
 
-  say(path, note) {
-    this.opened.set(path, { note });
-    this.draw();
+  async lines(path) {
+    if (typeof path !== "string") return { note: "Its name is no UTF-8: the command line shows it." };
+    const { from, to } = this.found;
+    const { signal } = this.asked;
+    const { unified, is_cut } = await get("diff/file", { from, to: to ?? "now", path }, { signal });
+    const lines = parse(unified);
+    if (is_cut) lines.push({ kind: "note", text: "Only the first million characters are shown." });
+    return lines.length ? { lines } : { note: "No line of it differs." };
   }
 
   // Showing
 
-  sums() {
-    const { status, state, files } = this.found;
-    const counts = Object.keys(SIGNS).map(
-      (kind) => files[kind].length > 0 && h("span", { class: kind }, ` ${SIGNS[kind]}${files[kind].length}`),
-    );
-    const differ = this.paths.length ? [`${count(this.paths.length, "file")} differ: `, counts] : "Files are the same";
+  sums(differing) {
+    const { status, files, messages } = this.found;
+    const counts = Object.fromEntries(Object.keys(SIGNS).map((kind) => [kind, files[kind].length]));
+    const differ = differing ? [`${count(differing, "file differs", "files differ")}: `, tally(counts)] : "Files are the same";
     const said = [
-      this.messages(),
+      this.state && messages.to !== null && h("li", {}, `Messages: ${messages.from} → ${messages.to}`, tally(this.state.counts)),
       status.to !== null &&
         status.from !== status.to &&
         h("li", {}, `Status: ${shown(status.from)} → ${shown(status.to)}`),
       h("li", {}, differ, files.is_cut && " (not all are listed)"),
     ];
-    return [h("ul", { class: "said-first" }, said), state && this.stateSum(state)];
-  }
-
-  messages() {
-    const { to, messages } = this.found;
-    if (messages.to === null || messages.from === null) return null;
-    if (messages.from === messages.to) return h("li", {}, `${count(messages.to, "message")} in both`);
-    const link = href("session", { timeline: this.params.timeline, at: to, message: messages.from });
-    const fresh = messages.to > messages.from && h("a", { href: link }, "show the new ones");
-    return h("li", {}, `Messages: ${messages.from} → ${messages.to} `, fresh);
-  }
-
-  stateSum(state) {
-    const paths = Object.keys(STATE).flatMap((kind) => state[kind].map((path) => [kind, path]));
-    if (!paths.length) return null;
-    const rows = paths
-      .slice(0, MOST_STATE)
-      .map(([kind, path]) => h("li", {}, h("span", { class: kind }, STATE[kind]), " ", h("code", {}, line(path, 300))));
-    const more = paths.length > MOST_STATE && h("li", {}, `and ${paths.length - MOST_STATE} more`);
-    const sum = `State: ${count(paths.length, "place")}${state.is_cut ? " or more" : ""} differ`;
-    return h("details", {}, h("summary", {}, sum), h("ul", { class: "state-paths" }, rows, more));
+    return h("ul", { class: "said-first" }, said);
   }
 
   draw({ fresh = false } = {}) {
     this.keepSoon();
     this.rows = [];
-    for (const each of this.paths) {
-      const open = this.opened.get(each.path);
-      this.rows.push({ ...each, isOpen: Boolean(open) });
-      if (open?.note) this.rows.push({ note: open.note, of: each.path });
-      rowsOf(open?.lines ?? [], { split: this.isSplit }).forEach((items, part) =>
-        this.rows.push({ items, part, of: each.path }),
-      );
+    const how = { split: this.isSplit };
+    for (const entry of this.entries) {
+      const open = this.opened.get(entry.id);
+      this.rows.push({ entry, isOpen: Boolean(open) });
+      if (open?.note) this.rows.push({ note: open.note, of: entry.id });
+      const made = open?.rows?.(how) ?? rowsOf(open?.lines ?? [], how).map((items) => () => rowElement(items, how));
+      made.forEach((make, part) => this.rows.push({ make, part, of: entry.id }));
     }
     this.list.show({
       length: this.rows.length,
@@ -261,8 +259,8 @@ class Comparison {
       fresh,
       row: (number) => this.element(this.rows[number], number),
       key: (number) => {
-        const { path, isOpen, of, part, note } = this.rows[number];
-        return JSON.stringify([path, isOpen, of, part, note, this.isSplit]);
+        const { entry, isOpen, of, part, note } = this.rows[number];
+        return JSON.stringify([entry?.id, isOpen, of, part, note, this.isSplit]);
       },
     });
   }
@@ -270,23 +268,24 @@ class Comparison {
   element(row, number) {
     const about = { id: `changes-${number}`, role: "treeitem" };
     if (row.note) return h("div", { ...about, "aria-level": 2, class: "noted quiet" }, shown(row.note));
-    if (row.items) {
-      const lines = rowElement(row.items, { split: this.isSplit });
-      for (const [name, value] of Object.entries({ ...about, "aria-level": 2 })) lines.setAttribute(name, value);
-      return lines;
+    if (row.make) {
+      const made = row.make();
+      for (const [name, value] of Object.entries({ ...about, "aria-level": 2 })) made.setAttribute(name, value);
+      return made;
     }
+    const { change, name } = row.entry;
     return h(
       "div",
       {
         ...about,
-        class: "entry file",
+        class: `entry ${change ? "file" : "part-of-it"}`,
         "aria-level": 1,
         "aria-expanded": String(row.isOpen),
-        onclick: () => this.turn(row),
+        onclick: () => this.turn(row.entry),
       },
       h("span", { class: "arrow" }, row.isOpen ? "▾" : "▸"),
-      h("span", { class: `mark ${row.change}`, title: row.change }, SIGNS[row.change]),
-      h("span", { class: "name path" }, pathText(row.path)),
+      change && h("span", { class: `mark ${change}`, title: change }, SIGNS[change]),
+      h("span", { class: change ? "name path" : "name" }, name),
     );
   }
 }

@@ -6,6 +6,7 @@ import { bytes, count, fill, h, line, pathText } from "./dom.js";
 import { fail, failed } from "./notices.js";
 import { amend, href, keep, kept } from "./router.js";
 import { arrows } from "./rows.js";
+import { keepPlace } from "./scrolled.js";
 import { Viewer } from "./viewer.js";
 import "./virtual.js";
 
@@ -24,6 +25,7 @@ export class Files {
     this.reading = new AbortController();
     this.rows = [];
     this.file = null;
+    this.isFirst = true; // time that it is read
     this.viewer = new Viewer({ choose, close: () => amend({ file: "", view: "" }) });
     this.list = h("virtual-list", { class: "files", role: "tree", "aria-label": "Files" });
     arrows(this.list, {
@@ -32,6 +34,7 @@ export class Files {
       open: (row) => this.act(this.rows[row]),
       fold: (row, isOpen) => this.unfold(this.rows[row], isOpen),
     });
+    this.goBack = keepPlace(this.list, "tree");
     this.number = h("span", { class: "quiet", role: "status" });
     this.body = h("div", { class: "fills body" }, this.list);
     this.element = h(
@@ -95,7 +98,10 @@ export class Files {
         this.levels = new Map([["", top]]);
         await Promise.all([...this.open].filter(Boolean).map((path) => this.readLevel(path)));
       }
-      if (checkpoint === this.checkpoint) this.draw();
+      if (checkpoint !== this.checkpoint) return;
+      this.draw();
+      if (this.isFirst) this.goBack();
+      this.isFirst = false;
     } catch (problem) {
       if (!reading.signal.aborted) failed(this.body, problem, () => (fill(this.body, this.list), this.read()));
     }

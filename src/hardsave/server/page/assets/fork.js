@@ -3,6 +3,7 @@
 import { act } from "./api.js";
 import { fill, h, pathText, shown } from "./dom.js";
 import { dialog } from "./notices.js";
+import { short } from "./sessions.js";
 
 /** Asks for a name, and forks; gives the server's answer, or nothing if it was left. */
 export function fork(timeline, checkpoint) {
@@ -13,7 +14,7 @@ function form(timeline, checkpoint, close) {
   const canCopy = typeof checkpoint.workspace === "string" && checkpoint.host === null;
   const { seq, workspace } = checkpoint;
   const named = { id: "fork-name", required: true, autofocus: true, maxlength: 200 };
-  const name = h("input", { ...named, value: `${short(timeline)}-from-${seq}` });
+  const name = h("input", { ...named, value: `${short(timeline).slice(0, 60)}-from-${seq}` });
   const beside = canCopy ? `${workspace.split("/").at(-1)}-${seq}` : "";
   const directory = h("input", { id: "fork-directory", maxlength: 255, disabled: true, required: true, value: beside });
   const turn = () => {
@@ -47,8 +48,4 @@ function form(timeline, checkpoint, close) {
     trouble,
     h("div", { class: "acts end" }, h("button", { type: "button", onclick: () => close() }, "Cancel"), go),
   );
-}
-
-function short(timeline) {
-  return timeline.replace(/-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, "").slice(0, 60);
 }

@@ -147,14 +147,15 @@ export class History {
     return this.order.find((node) => node.checkpoint.seq === seq)?.checkpoint.id ?? null;
   }
 
-  /** What the head has that a checkpoint has not: what a rewind to it leaves behind. */
+  /** What the head has that a checkpoint has not: what a rewind to it leaves behind; `isAll` if none of
+   * that is still to be read. */
   left(id) {
     const kept = new Set();
     for (let at = id; this.nodes.has(at); at = this.nodes.get(at).checkpoint.parent) kept.add(at);
     const found = [];
-    for (let at = this.head; this.nodes.has(at) && !kept.has(at); at = this.nodes.get(at).checkpoint.parent)
-      found.push(this.nodes.get(at).checkpoint);
-    return found;
+    let at = this.head;
+    for (; this.nodes.has(at) && !kept.has(at); at = this.nodes.get(at).checkpoint.parent) found.push(this.nodes.get(at).checkpoint);
+    return { found, isAll: kept.has(at) || !this.next };
   }
 }
 

@@ -3,8 +3,7 @@
 // takes the place of the one that a person reads.
 
 import { act, get, may } from "./api.js";
-import { CHOICES, answer, valueOf } from "./answers.js";
-import { callOf } from "./calls.js";
+import { CHOICES, answer, callOf, valueOf } from "./answers.js";
 import { count, fill, h, keyed, line, shown, when } from "./dom.js";
 import { stepRow } from "./job.js";
 import { keys } from "./keys.js";

@@ -6,6 +6,7 @@ import { help, keys, press } from "./keys.js";
 import { follow, listen } from "./live.js";
 import { fail, failed } from "./notices.js";
 import { go, here, href } from "./router.js";
+import { keepScroll } from "./scrolled.js";
 
 // A screen is a module with `show(place, params)`, which gives { title, amend(params)?, end()? }.
 const SCREENS = {
@@ -33,6 +34,7 @@ let shownScreen = null; // { name, screen }
 let known = []; // projects
 let counting = null;
 const place = document.getElementById("main");
+const goBack = keepScroll(place); // to where this screen was scrolled to
 
 async function route() {
   const { name, params } = here();
@@ -47,23 +49,27 @@ async function route() {
   shownScreen = opening;
   const stoodHere = place.contains(document.activeElement);
   fill(place, h("p", { class: "quiet loading" }, "Loading…"));
-  let again = route;
   try {
     const load = SCREENS[name];
     if (!load) throw new Error(`There is no screen “${name}”; choose one above.`);
-    const module = await load().catch(() => {
-      again = () => location.reload(); // some browsers never ask again for a module that did not come
-      throw new Problem(0, {});
-    });
+    const module = await load().catch(() => null);
     if (shownScreen !== opening) return;
+    if (!module) return failed(place, new Problem(0, {}), anew);
     fill(place);
     opening.screen = await module.show(place, params);
+    goBack();
     if (stoodHere && document.activeElement === document.body) place.focus({ preventScroll: true });
     title(opening.screen?.title);
     if (shownScreen !== opening) opening.screen?.end?.();
   } catch (problem) {
-    if (shownScreen === opening) failed(place, problem, again);
+    if (shownScreen === opening) failed(place, problem, route);
   }
+}
+
+/** Loads the whole page anew once the server answers: what a browser could not load of a module, it
+ * does not ask for again. */
+function anew() {
+  get("").then(() => location.reload(), fail);
 }
 
 /** Whether the address says which project it is about, where there are several. If it does not, it

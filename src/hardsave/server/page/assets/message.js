@@ -5,8 +5,9 @@ import { h, line, shown } from "./dom.js";
 
 export const REACH = 50_000; // characters of a text that are shown at a time
 
-/** `opened` holds the names of parts that a person has opened; `more(message)` shows more of it. */
-export function message(one, { opened, more, number }) {
+/** `opened` holds the names of parts that a person has opened, which begin with `name`; `more(message)`
+ * shows more of it. */
+export function message(one, { opened, more, number, name: named = "" }) {
   const reach = one.reach ?? REACH;
   const text = (given) => h("div", { class: "text", dir: "auto" }, shown(given.slice(0, reach)));
   const part = (name, summary, body) => {
@@ -29,11 +30,11 @@ export function message(one, { opened, more, number }) {
     h("header", {}, h("span", { class: "role" }, role(one)), number),
     one.text && text(one.text),
     one.calls.map(({ tool, arguments: given }, at) =>
-      part(`${one.number} call ${at}`, [h("b", {}, line(tool, 60)), " ", h("code", {}, brief(given))], () => spelt(given)),
+      part(`${named}${one.number} call ${at}`, [h("b", {}, line(tool, 60)), " ", h("code", {}, brief(given))], () => spelt(given)),
     ),
     one.results.map((each, at) => {
       const first = line(each.slice(0, 400), 120) || "(empty)";
-      return part(`${one.number} result ${at}`, ["Result ", h("code", {}, first)], () => each);
+      return part(`${named}${one.number} result ${at}`, ["Result ", h("code", {}, first)], () => each);
     }),
     canMore && h("button", { class: "small", onclick: () => more(one) }, one.isWhole ? "Show more" : "Show all"),
     one.isAll && one.is_cut && h("p", { class: "quiet small" }, "The rest is too long to be shown here: ", one.link),

@@ -30,6 +30,7 @@ export class Operations {
     try {
       const { items } = await get("operations", { timeline: this.timeline, limit: 50 }, { signal });
       const { undo, redo } = next(items);
+      this.redone = redo; // if that is asked for: the server calls it the redo of an undo
       this.tell(this.undoButton, "Undo", undo);
       this.tell(this.redoButton, "Redo", redo);
     } catch (problem) {
@@ -55,10 +56,12 @@ export class Operations {
 
   async step(path, word, button) {
     let done = null;
+    const { redone } = this;
     try {
       done = await act(path, { timeline: this.timeline });
+      const of = path === "undo" ? done.about.of : redone?.kind;
       const kept = done.files?.kept.length ? ` ${count(done.files.kept.length, "file")} stayed as they are.` : "";
-      say(`${word}: ${done.about.of ?? path}.${kept}`, { act: button });
+      say(`${word}${of ? `: ${of}` : ""}.${kept}`, { act: button });
     } catch (problem) {
       fail(problem);
     }

@@ -2,11 +2,10 @@
 
 import { get } from "./api.js";
 import { fill, framed, h, line, shown, when } from "./dom.js";
-import { keys } from "./keys.js";
+import { keys, step } from "./keys.js";
 import { follow, listen } from "./live.js";
 import { failed } from "./notices.js";
 import { amend, href } from "./router.js";
-import { step } from "./steps.js";
 
 export function show(place, params) {
   const text = h("input", { type: "search", placeholder: "Filter by name or directory  f", "aria-label": "Filter by name or directory", value: params.text ?? "", oninput: () => amend({ text: text.value.trim() }) });

@@ -19,8 +19,8 @@ const STALE = "Nothing was done: this preview is out of date. The session or its
 const GO = { all: "Rewind both", state: "Rewind the conversation", files: "Bring files back" };
 const MOST_PATHS = 1000; // that can be named one by one
 
-/** Asks, and does it; gives the server's answer, or nothing if it was left. `left` are the checkpoints
- * that the head has more. */
+/** Asks, and does it; gives the server's answer, or nothing if it was left. `left` is what the head
+ * has more: { found, isAll }. */
 export function rewind(timeline, checkpoint, left) {
   return dialog(
     `Rewind to :${checkpoint.seq}`,
@@ -198,7 +198,9 @@ class Asking {
   }
 
   outside(movesHead) {
-    const all = this.left.flatMap((each) => each.summary?.outside ?? []);
+    const { found, isAll } = this.left;
+    const all = found.flatMap((each) => each.summary?.outside ?? []);
+    if (movesHead && !isAll) all.push("perhaps more, in older steps than were read");
     if (!movesHead || !all.length) return null;
     const some = [...new Set(all)];
     const more = some.length > 5 ? ` and ${some.length - 5} more` : "";

@@ -1,7 +1,7 @@
 // One moment of a line of checkpoints, chosen with a slider: prompts and names are marked on it, and
 // how far the head is.
 
-import { ago, h, svg } from "./dom.js";
+import { h, svg, when } from "./dom.js";
 import { described } from "./rail.js";
 import { told } from "./history.js";
 
@@ -45,7 +45,7 @@ export class Scrubber {
     const where = node.is_head ? "head" : node.is_current ? "" : "left behind";
     this.label.replaceChildren(
       h("b", {}, `:${checkpoint.seq}`),
-      h("span", { class: "quiet" }, [ago(checkpoint.created_at), where].filter(Boolean).join(" · ")),
+      h("span", { class: "quiet" }, when(checkpoint.created_at), where && ` · ${where}`),
     );
     this.label.title = `${new Date(checkpoint.created_at).toLocaleString()}\n${checkpoint.id}`;
   }

@@ -2,14 +2,15 @@
 
 import { get } from "./api.js";
 import { count, fill, h, line, pathText, shown, when } from "./dom.js";
-import { keys } from "./keys.js";
+import { keys, step } from "./keys.js";
 import { title } from "./main.js";
 import { failed } from "./notices.js";
-import { go, href } from "./router.js";
+import { go, href, keep, kept } from "./router.js";
 import { sessionRow, short } from "./sessions.js";
-import { step } from "./steps.js";
 
 const NAMED = 5; // sessions whose titles match
+const PAGE = 50;
+const MOST = 1000; // that the server gives at once
 
 export function show(place, params) {
   const search = new Search(place);
@@ -80,7 +81,7 @@ class Search {
     }
     fill(this.said, "Searching…");
     try {
-      const [hits, sessions] = await Promise.all([get("search", { text, timeline, wait, limit: 50 }, { signal }), timeline ? { items: [] } : get("timelines", { text, limit: NAMED }, { signal })]);
+      const [hits, sessions] = await Promise.all([get("search", { text, timeline, wait, limit: Math.min(MOST, kept().shown ?? PAGE) }, { signal }), timeline ? { items: [] } : get("timelines", { text, limit: NAMED }, { signal })]);
       this.sessions.hidden = !sessions.items.length;
       fill(this.sessions, sessions.items.map((each) => sessionRow(each)));
       this.tell(hits);
@@ -96,6 +97,7 @@ class Search {
     fill(this.said, total ? `${count(total, "place")}${hits.next ? " and more" : ""}` : `Nothing that was said has “${line(text, 80)}” in it. Fewer words find more.`);
     if (!hits.is_complete)
       this.said.append(h("span", { class: "warning" }, ` · ${count(hits.unsearched, "checkpoint")} not searched yet `), h("button", { class: "small", onclick: () => this.look(this.params, { wait: true }) }, "Search all"));
+    if (total > PAGE) keep({ shown: total });
     fill(this.below, hits.next && h("button", { onclick: () => this.more(hits.next) }, "More"));
   }
 
@@ -103,7 +105,7 @@ class Search {
     const { signal } = this.asked;
     const { text, timeline } = this.params;
     try {
-      this.tell(await get("search", { text, timeline, cursor, limit: 50 }, { signal }));
+      this.tell(await get("search", { text, timeline, cursor, limit: PAGE }, { signal }));
     } catch (problem) {
       failed(this.below, problem, () => this.more(cursor));
     }

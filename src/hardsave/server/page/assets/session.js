@@ -4,7 +4,7 @@
 import { get, may } from "./api.js";
 import { copy, goingOn, resuming } from "./copying.js";
 import { Conversation } from "./conversation.js";
-import { ago, count, fill, h, line } from "./dom.js";
+import { count, fill, h, line } from "./dom.js";
 import { Files } from "./files.js";
 import { fork } from "./fork.js";
 import { History, told } from "./history.js";
@@ -42,19 +42,17 @@ class Session {
     this.place = place;
     this.chosen = null; // a checkpoint
     this.isFollowing = !params.at;
-    this.isLive = true;
+    this.isLive = null; // until it is told
     this.pending = []; // events that are not shown yet
     this.asked = new AbortController();
     this.history = new History(this.timeline);
     this.build();
     this.stop = [listen((message) => this.heard(message)), keys("This session", this.keys())];
-    this.clock = setInterval(() => this.tick(), 30_000);
     this.load();
   }
 
   end() {
     this.asked.abort();
-    clearInterval(this.clock);
     clearTimeout(this.writing);
     clearTimeout(this.drawing);
     clearTimeout(this.renewing);
@@ -126,7 +124,7 @@ class Session {
     try {
       if (!this.timeline) throw new Error("the address names no session; choose one of the list");
       const reading = this.history.read({ signal, told: () => this.drawSoon() });
-      reading.catch(() => {}); // told below, unless another request fails first
+      this.reading = reading.catch(() => {}); // told below, unless another request fails first
       this.operations.read(signal);
       await this.inform();
       if (this.params.at) await this.find(this.params.at);
@@ -198,7 +196,7 @@ class Session {
     if (message.kind === "state") {
       this.isLive = message.connected;
       this.drawTop();
-      if (message.connected && this.history.isRead) this.catchUp();
+      if (message.connected) this.connected();
     } else if (message.kind === "reload") this.moved();
     else if (message.kind === "events") this.take(message.items);
   }
@@ -209,6 +207,12 @@ class Session {
     this.pending.push(...own.filter((each) => each.checkpoint).map((each) => each.checkpoint));
     if (own.some((each) => !each.checkpoint && !each.task)) this.hasMoved = true;
     this.drawSoon();
+  }
+
+  /** What was saved before this tab was told of each save may be missing; once the history is read. */
+  async connected() {
+    await this.reading;
+    if (this.history.isRead && !this.asked.signal.aborted) this.catchUp();
   }
 
   async catchUp() {
@@ -256,10 +260,6 @@ class Session {
       this.renewing = null;
       this.inform().catch(fail);
     }, RENEW);
-  }
-
-  tick() {
-    for (const each of this.root.querySelectorAll("time")) each.textContent = ago(each.dateTime);
   }
 
   // The chosen moment
@@ -338,6 +338,7 @@ class Session {
   // Acts
 
   async rewind() {
+    await this.reading; // it tells what reached outside since
     if (!this.chosen || document.querySelector("dialog[open]")) return;
     const done = await rewind(this.timeline, this.chosen, this.history.left(this.chosen.id));
     if (!done) return;

@@ -62,7 +62,7 @@ export class Top {
     fill(
       this.facts,
       status && h("span", { class: `state ${shown(status)}` }, line(status, 30)),
-      h("span", { class: isLive ? "live" : "live off", title: about }, isLive ? "live" : "not live"),
+      isLive !== null && h("span", { class: isLive ? "live" : "live off", title: about }, isLive ? "live" : "not live"),
       info.title &&
         h("span", { class: "mono", title: shown(this.timeline) }, line(short(this.timeline), 60)),
       typeof agent === "string" && h("span", {}, line(agent, 40)),

@@ -6,6 +6,7 @@ import { told } from "./history.js";
 import { fail, failed } from "./notices.js";
 import { ROW, numbered, parse, rowElement, rowsOf } from "./patch.js";
 import { amend } from "./router.js";
+import { keepPlace } from "./scrolled.js";
 import "./virtual.js";
 
 const PART = 200_000; // bytes that are read at a time
@@ -117,6 +118,8 @@ export class Viewer {
     this.list = h("virtual-list", { class: "code", "aria-label": `Lines of ${line(this.path, 100)}` });
     fill(this.place, this.list);
     this.list.show({ length: rows.length, guess: ROW, row: (number) => rowElement(rows[number], { split }) });
+    const { view, path, checkpoint } = this;
+    keepPlace(this.list, "lines", () => `${view} ${view === "changes" ? checkpoint.id : ""} ${path}`)();
   }
 
   // Changes and history

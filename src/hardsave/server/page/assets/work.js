@@ -3,11 +3,10 @@
 import { get } from "./api.js";
 import { actKeys, jobActs, taskActs } from "./acts.js";
 import { count, fill, h, keyed, line, shown, when } from "./dom.js";
-import { keys } from "./keys.js";
+import { keys, step } from "./keys.js";
 import { listen } from "./live.js";
 import { fail, failed } from "./notices.js";
-import { amend, href } from "./router.js";
-import { step } from "./steps.js";
+import { amend, href, keep, kept } from "./router.js";
 
 const PAGE = 50;
 const MOST = 1000;
@@ -53,6 +52,7 @@ class Work {
 
   amend(params) {
     this.params = params;
+    keep({ shown: 0 });
     this.load();
     this.counted();
   }
@@ -81,7 +81,8 @@ class Work {
       keyed(this.rows, [], () => "", null);
       fill(this.said, h("p", { class: "quiet loading" }, "Loading…"));
     }
-    const limit = again ? Math.min(MOST, Math.max(PAGE, this.rows.childElementCount)) : PAGE;
+    const shown = again ? this.rows.childElementCount : (kept().shown ?? 0);
+    const limit = Math.min(MOST, Math.max(PAGE, shown));
     try {
       const { items, next } = await get(this.what, { state: this.params.state, limit, brief: true }, { signal });
       this.items = items;
@@ -137,6 +138,7 @@ class Work {
     const reload = () => this.load({ again: true });
     keyed(this.rows, this.items, (each) => `${this.what} ${each.id}`, (each) => entry(each, make, reload));
     fill(this.below, next && h("button", { onclick: () => this.more(next) }, "More"));
+    if (this.items.length > PAGE) keep({ shown: this.items.length });
   }
 
   nothing() {

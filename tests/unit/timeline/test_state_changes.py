@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hardsave
-from hardsave.cli.render import state_changes
-from hardsave.cli.render.state_changes import MessageChange
+from hardsave.timeline import state_changes
 from hardsave.timeline.diff import Diff
+from hardsave.timeline.state_changes import MessageChange
 from hardsave.values.messages import Message
 
 
@@ -44,6 +44,21 @@ def test_a_changed_message_is_found_in_the_old_conversation_by_its_number_there(
         MessageChange("~", 2, 1),
         MessageChange("+", None, 3),
     ]
+
+
+def test_a_value_has_its_old_place_only_where_that_is_certain() -> None:
+    old = {"plan": [{"x": 1}, {"x": 2}, {"x": 3}], "turn": 1, "gone": 1, "even": [{"y": 1}]}
+    new = {"plan": [{"x": 2}, {"x": 4}], "turn": 2, "new": 1, "even": [{"y": 2}]}
+    seen = state_changes.of(found(old, new))
+    places = {str(each.path): each.old_path(seen.moved()) for each in seen.values}
+    assert {path: old and str(old) for path, old in places.items()} == {
+        "plan[0]": "plan[0]",  # has gone
+        "plan[1].x": None,  # was plan[2].x
+        "turn": "turn",
+        "gone": "gone",
+        "new": None,
+        "even[0].y": "even[0].y",
+    }
 
 
 @given(st.lists(st.integers(0, 5), max_size=12), st.lists(st.integers(0, 5), max_size=12))

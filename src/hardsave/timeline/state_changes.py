@@ -1,7 +1,7 @@
 """What changed in a conversation and in the rest of a state, as people read it: messages in their
 order, and values by their paths. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import takewhile
 
 from hardsave.objects.diff import StatePath
@@ -27,6 +27,14 @@ class ValueChange(NamedTuple):
     sign: str
     path: StatePath
 
+    def old_path(self, moved: Container[StatePath]) -> StatePath | None:
+        """Where it was in the old state; None if it was not there, or if items of a list on the way
+        have other numbers since."""
+        is_moved = any(self.path[:depth] in moved for depth in range(len(self.path)))
+        if self.sign == "-":
+            return self.path
+        return None if self.sign == "+" or is_moved else self.path
+
 
 class StateChanges(NamedTuple):
     """All that differs between two states."""
@@ -39,6 +47,14 @@ class StateChanges(NamedTuple):
         """How many messages were added, changed, removed."""
         signs = [each.sign for each in self.messages]
         return {sign: signs.count(sign) for sign in "+~-"}
+
+    def moved(self) -> set[StatePath]:
+        """The lists, but for that of the messages, in which items came or went."""
+        return {
+            StatePath(each.path[:-1])
+            for each in self.values
+            if each.sign != "~" and each.path and isinstance(each.path[-1], int)
+        }
 
 
 def of(found: Diff, *, hidden: Iterable[object] = ()) -> StateChanges:

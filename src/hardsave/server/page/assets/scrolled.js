@@ -1,0 +1,44 @@
+// Where a person has scrolled to, kept beside the address: there after a reload, and after a way back.
+
+import { settled } from "./dom.js";
+import { keep, kept } from "./router.js";
+
+const PAUSE = 150; // milliseconds without scrolling, after which a place is kept
+const BY_HAND = ["wheel", "touchmove", "pointerdown", "keydown"]; // after these a person scrolls
+
+/** Keeps the place of a virtual list under a name; `key()` says what it shows. What comes back goes
+ * there, if the same is shown as then. */
+export function keepPlace(list, name, key = () => "") {
+  const note = settled(() => list.isConnected && keep({ [name]: { key: key(), ...list.anchor } }), PAUSE);
+  list.addEventListener("scroll", note, { passive: true });
+  return () => {
+    const known = kept()[name];
+    if (known?.key === key() && known.row + known.offset !== 0) list.jump(known.row, known.offset);
+  };
+}
+
+/** Keeps how far an element is scrolled whose screens come one after the other. What comes back goes to
+ * where a screen was, once there is so much of it, unless a person scrolls before. */
+export function keepScroll(place) {
+  let isReturning = false;
+  let grown = null;
+  const stop = () => {
+    grown?.disconnect();
+    isReturning = false;
+  };
+  const note = settled(() => isReturning || keep({ scrolled: place.scrollTop }), PAUSE);
+  place.addEventListener("scroll", note, { passive: true });
+  for (const kind of BY_HAND) addEventListener(kind, stop, { passive: true });
+  return () => {
+    stop();
+    const { scrolled } = kept();
+    const [content] = place.children;
+    if (!scrolled || !content) return;
+    isReturning = true;
+    grown = new ResizeObserver(() => {
+      place.scrollTop = scrolled;
+      if (Math.abs(place.scrollTop - scrolled) < 1) stop();
+    });
+    grown.observe(content);
+  };
+}
