@@ -7,7 +7,7 @@ import pytest
 
 import hardsave
 from hardsave import Vault
-from hardsave.errors import HardsaveError, Misuse
+from hardsave.errors import HardsaveError, LeaseLost, Misuse
 from hardsave.logs import log
 from hardsave.stores.postgres import PostgresStore
 from tests.own_postgres import OwnServer, own_folder, url_of
@@ -73,6 +73,34 @@ def test_a_follower_is_told_that_numbers_were_given_again(
         assert again == kept + fresh
         assert len(lost) == 5
         assert vault.store.verify().ok
+
+
+def test_a_claim_that_a_replica_has_lost_makes_no_second_writer(
+    servers: tuple[OwnServer, OwnServer],
+) -> None:
+    """The lease of its worker was replicated, and the claim was not."""
+    primary, replica = servers
+    with hardsave.open(url_of(*servers)) as one, hardsave.open(url_of(*servers)) as two:
+        with one.tasks.attempt(one.tasks.add("before").id):
+            one.tasks.add("work")
+        catch_up(primary, replica)
+        replica.stop("fast")
+        block = one.tasks.attempt("work")
+        attempt = block.__enter__()
+        primary.stop()
+        replica.start()
+        replica.promote()
+        other = two.tasks.claim("work")
+        assert len(two._context.store.owners(None)) == 2
+        with pytest.raises(LeaseLost):
+            one.timeline("main").save({"by": "one"})
+        with pytest.raises(LeaseLost):
+            attempt.complete("by one")
+        other.complete("by two")
+        with pytest.raises(LeaseLost):
+            block.__exit__(None, None, None)
+        assert two.tasks.get("work").result == "by two"
+        assert two.timeline("main").head is None
 
 
 @pytest.mark.torture

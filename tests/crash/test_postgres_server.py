@@ -3,6 +3,7 @@
 Each test is short here, and long among those that take minutes.
 """
 
+import contextlib
 import os
 import random
 import shutil
@@ -10,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from hardsave.stores.postgres import PostgresStore
 from tests.own_postgres import OwnServer, own_folder, pooler, url_of
 
 ROUNDS = [pytest.param(2), pytest.param(100, marks=pytest.mark.torture)]
-PATIENCE_SECONDS = 60.0
 OPEN = """
     SELECT count(*) FROM pg_stat_activity
     WHERE application_name = 'hardsave' AND state <> 'idle' AND pid <> pg_backend_pid()
@@ -148,17 +147,16 @@ def take_all(server: OwnServer, held: list[psycopg.Connection[Any]]) -> None:
         held.append(server.connect())
 
 
-def take_one(server: OwnServer, held: list[psycopg.Connection[Any]]) -> None:
-    """One that becomes free: a backend that is told to end is still counted for a while."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
+def take_place_of_store(server: OwnServer, held: list[psycopg.Connection[Any]]) -> None:
+    """End the store's own connection, and be the first that gets another in its place."""
+    before = len(held)
+    while len(held) == before:
+        held[0].execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+            "application_name = 'hardsave'"
+        )
+        with contextlib.suppress(psycopg.OperationalError):  # the store was faster
             held.append(server.connect())
-        except psycopg.OperationalError:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        else:
-            return
 
 
 def close_all(held: list[psycopg.Connection[Any]]) -> None:
@@ -183,11 +181,7 @@ def test_a_server_without_free_connections_is_waited_for_and_named(
                     pytest.raises(Unavailable, match="too many clients"),
                 ):
                     hardsave.open(url_of(small))
-                held[0].execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                    "application_name = 'hardsave'"
-                )
-                take_one(small, held)  # in the place of the store's own
+                take_place_of_store(small, held)
                 timer = threading.Timer(0.5, close_all, [held])
                 timer.start()
                 line.save({"turn": 2})

@@ -172,7 +172,7 @@ def test_a_process_that_was_stopped_past_its_lease_cannot_write_when_it_wakes(cr
         assert kinds == ["added", "claimed", "interrupted", "claimed", "completed"]
         journal = vault._context.store.journal(None, "t0", 1)
         assert [entry.step for entry in journal] == ["first#1", "second#1"]
-        assert journal[1].epoch - journal[0].epoch == 2  # it was put back in between
+        assert journal[1].epoch > journal[0].epoch
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -9,15 +9,17 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
-from threading import get_ident
+from threading import TIMEOUT_MAX, get_ident
 from typing import Generic, TypeVar
 
 from hardsave.errors import Misuse
+from hardsave.progress import check_deadline, within_deadline
 from hardsave.stores.base import NESTED
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+REPEATS = 30  # of an item whose group failed under another leader; its own error ends it at once
 SETTLE_SECONDS = 5.0  # the longest that a Ctrl-C waits for the group of another leader
 LOOK_SECONDS = 0.02  # between two looks whether that is over
 LINGER_SECONDS = 0.002  # the longest a leader waits for the callers of the last group
@@ -40,9 +42,9 @@ class Ticket(Generic[Item, Result]):
         wake.acquire()
         self._wake = wake
 
-    def wait(self, seconds: float = -1) -> None:
-        if self._wake is not None:
-            self._wake.acquire(timeout=seconds)
+    def wait(self, seconds: float) -> bool:
+        """Whether it was woken by then."""
+        return self._wake is None or self._wake.acquire(timeout=seconds)
 
     def wake(self) -> None:
         """Let the caller go on. A second call does no harm."""
@@ -52,8 +54,8 @@ class Ticket(Generic[Item, Result]):
 
 
 class GroupCommit(Generic[Item, Result]):
-    """Runs items in groups. `run` answers every ticket that it can; one that it leaves
-    without an answer is unknown, and its caller gets None.
+    """Runs items in groups. `run` answers every ticket that it can, the leader's first; one that it
+    leaves without an answer is unknown, and its caller gets None.
 
     A Ctrl-C may strike anywhere, and so may an error that a signal handler raises. The caller that
     it strikes leaves in a state from which the others go on: what is left to do for them is kept in
@@ -95,8 +97,8 @@ class GroupCommit(Generic[Item, Result]):
                 else:
                     ticket.queue()
                 self._waiting.append(ticket)
-            if self._leader is not ticket:
-                ticket.wait()
+            if self._leader is not ticket and not ticket.wait(within_deadline(TIMEOUT_MAX)):
+                check_deadline()
             if self._leader is ticket:
                 self._lead()
             is_over = True

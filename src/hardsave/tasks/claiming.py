@@ -1,6 +1,7 @@
 """Claiming a task: from a row that was read to an attempt under way.
 
-The claim raises the task's epoch and names its owner in one commit. Of two who try, one gets it.
+The claim raises the task's epoch and names its owner in one commit. Of two who try, one gets it;
+also of two who each got it of another server, because no two claims raise it to the same.
 A caller that is interrupted, and will not work on it, gives it back.
 """
 
@@ -68,7 +69,8 @@ def _claimed(
     """The task, claimed. `claims` has it before it is written."""
     for _ in range(2):
         owner = lease.take()
-        claimed = states.claimed(record, owner, context.clock(), force=force)
+        leap = 1 + int(context.random() * states.MOST_LEAP)
+        claimed = states.claimed(record, owner, context.clock(), force=force, leap=leap)
         event = context.entry("claimed", claimed, {"session": lease.session, "pid": os.getpid()})
         work = Work(moves=(TaskMove(record.epoch, claimed),), alive=(owner,))
         claims[:] = [_Claim(event, work, claimed)]

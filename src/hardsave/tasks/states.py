@@ -1,7 +1,9 @@
 """The states of a task, and what may happen in each. Pure: from one record to the next.
 
 A move that takes a task away from its holder raises its epoch, so that the holder's later
-writes are refused: a claim, the end of an attempt, a hand-back, a cancellation.
+writes are refused: a claim, the end of an attempt, a hand-back, a cancellation. A claim raises it
+by a number that its caller draws: a server that has lost a claim, as after a failover, gives the
+same epoch to the next one, and then two attempts would hold the task.
 
 However a task comes to be pending again, it is not due before the time that it was added with. One
 that was added for `NEVER` is begun only by a caller that names it.
@@ -70,7 +72,14 @@ def check(what: str, task: TaskRecord) -> None:
         raise Conflict(f"task {task.name!r} is {task.state} and cannot be {what}: {why}")
 
 
-def claimed(task: TaskRecord, owner: Id, now: int, *, force: bool = False) -> TaskRecord:
+MOST_LEAP = 2**30
+"""By so much a claim raises an epoch at most; after 8 million claims JSON in a browser still holds
+it."""
+
+
+def claimed(
+    task: TaskRecord, owner: Id, now: int, *, force: bool = False, leap: int = 1
+) -> TaskRecord:
     """An attempt begins. What was done or taken back, and is forced, has an empty journal."""
     check("forced" if force else "claimed", task)
     if not force and (task.due is None or task.due > now):
@@ -79,7 +88,7 @@ def claimed(task: TaskRecord, owner: Id, now: int, *, force: bool = False) -> Ta
         task = restarted(task)
     return task._replace(
         state="in_progress",
-        epoch=task.epoch + 1,
+        epoch=task.epoch + leap,
         attempts=task.attempts + 1,
         owner=owner,
         due=0,

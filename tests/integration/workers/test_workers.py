@@ -5,6 +5,7 @@ run.
 """
 
 import signal
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.integration.workers.crew import Crew, until
+from tests.integration.workers.own_server import OwnServer
+
+
+@pytest.fixture
+def server() -> Iterator[OwnServer]:
+    server = OwnServer()
+    yield server
+    server.end()
 
 
 @pytest.fixture
@@ -141,6 +150,29 @@ def test_a_worker_that_was_stopped_and_woken_ends_no_task_of_another(crew: Crew)
     crew.add("more", "tasks")
     crew.wait_completed(3)
     assert crew.count("began")["task"] == 1
+
+
+def test_a_server_that_was_away_for_longer_than_a_lease_costs_no_attempt(
+    server: OwnServer, tmp_path: Path
+) -> None:
+    """When it is back, the lease of each worker has passed, and each of them lives."""
+    crew, names, lease = Crew(tmp_path, server), "abcd", 1.5
+    try:
+        for name in names:
+            crew.start(name, lease=lease)
+            crew.vault.tasks.add(name, "hold", key=name, max_attempts=1)
+            until(lambda name=name: crew.count("began")[name] == 1)  # type: ignore[misc] # bound to the loop
+        server.stop("fast")
+        time.sleep(3 * lease)  # as leases count
+        server.start()
+        store = crew.vault._context.store
+        until(lambda: all(each.until > store.moment().at for each in store.owners(None)))
+        crew.go(*names)
+        crew.wait_completed(len(names))
+        for name in names:
+            assert "interrupted" not in [each.kind for each in crew.vault.tasks.history(name)]
+    finally:
+        crew.end()
 
 
 def test_a_planned_stop_hands_tasks_to_another_worker(crew: Crew) -> None:

@@ -8,13 +8,19 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from psycopg.errors import UndefinedTable
 
+import hardsave
+from hardsave.vault.jobs.state import Job
+from tests.integration import job_files
+from tests.integration.workers.agents import CALLS
 from tests.integration.workers.crew import Crew, until
 from tests.integration.workers.own_server import OwnServer
 
@@ -69,23 +75,57 @@ def test_all_tasks_in_progress_go_on_when_all_workers_were_killed(crew: Crew) ->
     assert len(crew.count("began")) == len(crew.count("ended")) == JOBS
 
 
-def test_every_job_is_finished_once_by_workers_that_die_all_the_time(
+def test_every_task_is_finished_once_by_workers_that_die_all_the_time(
     crew: Crew, server: OwnServer
 ) -> None:
-    sys.stderr.write(f"HARDSAVE_FIRE_SEED={SEED}\n")
-    chance = random.Random(SEED)
-    fire = Fire(crew, server, chance)
-    began, added = time.monotonic(), 0
-    while (passed := time.monotonic() - began) < SECONDS:
-        due = min(JOBS, int(JOBS * passed / (SECONDS * 0.9)) + 1)
-        crew.add(*(f"t{number}" for number in range(added, due)), text="slow")
-        added = due
-        fire.next()
-        time.sleep(2 * chance.random())
-    fire.cease()
-    until(lambda: crew.vault.tasks.stats().completed == JOBS, PATIENCE)
-    sys.stderr.write(f"{fire.count}\n")
+    fire = Fire(crew, server)
+    fire.burn(lambda *names: crew.add(*names, text="slow"))
     check(crew)
+
+
+def test_every_job_is_finished_once_with_its_files_by_workers_that_die_all_the_time(
+    crew: Crew, server: OwnServer, tmp_path: Path
+) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    for number in range(6):
+        (given / f"file-{number}").write_text(f"given {number}\n")
+
+    def add(*names: str) -> None:
+        for name in names:
+            crew.vault.jobs.add(
+                name, "Change files", agent="files", workspace=given, retries=99, max_turns=9
+            )
+
+    fire = Fire(crew, server, agents=["files"])
+    fire.burn(add)
+    check(crew)
+    for job in crew.vault.jobs.every():
+        check_job(crew.vault, job)
+    assert crew.vault.store.verify().ok
+
+
+def check_job(vault: hardsave.Vault, job: Job) -> None:
+    """Each call is on record once, and each file is of the attempt that saved it."""
+    assert job.state == "succeeded", job
+    line = vault.timeline(job.id)
+    messages = line.load()["messages"]
+    returned = [
+        part["tool_call_id"]
+        for message in messages
+        for part in message["parts"]
+        if part["part_kind"] == "tool-return"
+    ]
+    assert (returned, len(messages)) == ([*CALLS], 2 * (len(CALLS) + 1)), job.id
+    said = Counter(each.description for each in line.checkpoints(limit=1_000))
+    assert said["change returned"] == len(CALLS), (job.id, said)
+    head = line.head
+    assert head is not None
+    assert set(job_files.saved(head)) == {
+        *(f"file-{number}" for number in range(6)),
+        *(f"made-{id}" for id in CALLS),
+    }
+    assert job_files.strangers(vault, job.id) == []
 
 
 def check(crew: Crew) -> None:
@@ -101,16 +141,31 @@ def check(crew: Crew) -> None:
 class Fire:
     """What happens to the workers, and to the server."""
 
-    def __init__(self, crew: Crew, server: OwnServer, chance: random.Random) -> None:
+    def __init__(self, crew: Crew, server: OwnServer, **options: Any) -> None:
+        sys.stderr.write(f"HARDSAVE_FIRE_SEED={SEED}\n")
         self._crew = crew
         self._server = server
-        self._chance = chance
+        self._chance = random.Random(SEED)
+        self._options = options  # of workers
         self._stopped: dict[str, float] = {}  # and when each is woken
         self.count = dict.fromkeys(("kill", "stop", "end", "restart", "empty"), 0)
         for name in WORKERS:
             self._launch(name)
 
-    def next(self) -> None:
+    def burn(self, add: Callable[..., None]) -> None:
+        """Add work bit by bit while it burns, then let it be done."""
+        began, added = time.monotonic(), 0
+        while (passed := time.monotonic() - began) < SECONDS:
+            due = min(JOBS, int(JOBS * passed / (SECONDS * 0.9)) + 1)
+            add(*(f"t{number}" for number in range(added, due)))
+            added = due
+            self._next()
+            time.sleep(2 * self._chance.random())
+        self._cease()
+        until(lambda: self._crew.vault.tasks.stats().completed == JOBS, PATIENCE)
+        sys.stderr.write(f"{self.count}\n")
+
+    def _next(self) -> None:
         self._wake()
         name = self._chance.choice([name for name in WORKERS if name not in self._stopped])
         process = self._crew.processes[name]
@@ -133,7 +188,7 @@ class Fire:
             if self._crew.processes[each].poll() is not None:
                 self._launch(each)
 
-    def cease(self) -> None:
+    def _cease(self) -> None:
         for name in list(self._stopped):
             self._crew.processes[name].send_signal(signal.SIGCONT)
         for name in WORKERS:
@@ -147,4 +202,4 @@ class Fire:
                 del self._stopped[name]
 
     def _launch(self, name: str) -> None:
-        self._crew.launch(name, concurrency=2, lease=LEASE, ask=10)
+        self._crew.launch(name, concurrency=2, lease=LEASE, ask=10, **self._options)

@@ -176,10 +176,11 @@ def test_a_caller_that_is_interrupted_as_it_is_woken_does_not_wait_to_be_woken_a
     """After its leader has woken it, and before the leader crosses it out."""
     wait, wake = Ticket.wait, Ticket.wake
 
-    def interrupted(ticket: Ticket[str, str], seconds: float = -1) -> None:
-        wait(ticket, seconds)
-        if ticket.item == "impatient" and seconds < 0:
+    def interrupted(ticket: Ticket[str, str], seconds: float) -> bool:
+        is_woken = wait(ticket, seconds)
+        if ticket.item == "impatient" and seconds == threading.TIMEOUT_MAX:
             raise KeyboardInterrupt
+        return is_woken
 
     def slowly(ticket: Ticket[str, str]) -> None:
         wake(ticket)
@@ -202,10 +203,11 @@ def test_a_caller_interrupted_as_it_gets_the_lead_hands_it_on(
 ) -> None:
     wait = Ticket.wait
 
-    def interrupted(ticket: Ticket[str, str]) -> None:
-        wait(ticket)
+    def interrupted(ticket: Ticket[str, str], seconds: float) -> bool:
+        is_woken = wait(ticket, seconds)
         if ticket.item == "impatient":
             raise KeyboardInterrupt
+        return is_woken
 
     monkeypatch.setattr(Ticket, "wait", interrupted)
     first, let_go = rounds.lead("first")

@@ -5,9 +5,13 @@ import pytest
 from hardsave.tasks import reclaim
 from hardsave.tasks.ledger import desk_of
 from hardsave.tasks.sweeps import ORPHAN_SECONDS, Sweeps, orphan_seconds, sweep_seconds
-from tests.unit.tasks.room import Room
+from tests.unit.tasks.room import SECOND, Room, TimedStore
 
 CHANCES = (0.0, 0.5, 1.0)
+
+
+class SharedTimedStore(TimedStore):
+    is_shared = True
 
 
 @pytest.mark.parametrize("owners", [0, 1, 8])
@@ -53,3 +57,28 @@ def test_a_look_reads_the_owners_alone_until_orphans_are_due() -> None:
     now = ORPHAN_SECONDS
     assert look() == ["left"]
     assert look() == []
+
+
+@pytest.mark.parametrize("way", ["the server was away", "the hosts have slept"])
+def test_a_worker_that_was_away_gives_others_the_time_of_a_lease_to_come_back(way: str) -> None:
+    """Each lease has passed then, also those of workers that live."""
+    store, now = SharedTimedStore(), 0.0
+    room = Room(store)
+    room.abandon()
+    sweeps = Sweeps(desk_of(room.tasks), 25.0, clock=lambda: now)
+
+    def look(seconds: float, slept: float = 0.0) -> bool:
+        """Whether it looks at others, so much later."""
+        nonlocal now
+        sweeps.seconds()
+        now += seconds
+        store.since_boot += int((seconds + slept) * SECOND)
+        return sweeps.owners() != ()
+
+    assert look(1.0)
+    assert not (look(26.0) if way == "the server was away" else look(1.0, slept=26.0))
+    assert not any(look(1.0) for _ in range(24))  # as often as it should
+    assert look(1.0)
+    now += 3_600  # in which nothing was run
+    store.since_boot += 3_600 * SECOND
+    assert look(1.0)

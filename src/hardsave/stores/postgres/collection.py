@@ -1,11 +1,12 @@
 """Removing objects that no checkpoint leads to, beside writers.
 
 All packs of a user are read once, in order, while others write. Then the user's row is locked: what
-was committed meanwhile is followed, too, and what nothing leads to goes, with the same transaction
-that rewrites the packs it lay in. A pack keeps its id, so a scan that is under way misses nothing.
+was committed meanwhile is followed, too, and what nothing leads to goes: its rows, in one
+transaction. The packs that it lay in are rewritten after that, some at a time, so that no writer
+waits for long. A pack keeps its id, so a scan that is under way misses nothing.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -40,6 +41,9 @@ _REMOVE = """
         RETURNING size)
     SELECT count(*), coalesce(sum(size), 0)::bigint FROM gone
 """
+_LIES_IN = """
+    SELECT hash, pack FROM objects WHERE "user" = %(user)s AND hash = ANY (%(hashes)s::bytea[])
+"""
 _DROP_PACK = 'DELETE FROM packs WHERE "user" = %(user)s AND id = %(id)s'
 _REWRITE = """
     UPDATE packs SET size = %(size)s, directory = %(directory)s, body = %(body)s
@@ -51,6 +55,7 @@ _COUNT = """
     WHERE "user" = %(user)s
 """
 _USERS = "SELECT id, name FROM users ORDER BY id"
+_PACKS_AT_ONCE = 100  # that are rewritten while the user's row is locked
 _ONE_AT_A_TIME = "SELECT pg_advisory_lock(hashtextextended('a collection of objects', %s))"
 
 
@@ -69,6 +74,10 @@ class Marked(NamedTuple):
     packs: dict[int, list[Hash]]  # what lies in each
     owner: dict[Hash, int]  # the pack that counts, of objects that were there before
     damaged: set[Hash]
+
+    def may_shrink(self, pack: int, dead: set[Hash]) -> bool:
+        """Whether something in a pack was dead, or has no row that says so, when it was read."""
+        return any(self.owner.get(each) != pack or each in dead for each in self.packs[pack])
 
 
 class Collector:
@@ -98,9 +107,9 @@ class Collector:
                 every.append(removed or Removed())
                 if removed is None:
                     left.append(name)
-            if exact and any(removed.objects for removed in every):
-                self._vacuum(connection)
             objects, size, freed = map(sum, zip(*every, strict=True))
+            if exact and freed:
+                self._vacuum(connection)
             return Collected(objects, size, freed, tuple(left))
         except psycopg.Error as error:
             raise_ours(error, self._connections.shown)
@@ -122,8 +131,15 @@ class Collector:
                 after = marked.number if replaced == marked.replaced else 0
                 roots = self._roots(connection, user, after)
                 reached = self._reach(connection, user, marked, roots, reached)
-            removed = self._remove(connection, user, marked, marked.owner.keys() - reached)
-        if removed.objects:
+            dead = marked.owner.keys() - reached
+            removed = self._forget(connection, user, dead)
+        try:
+            for some in _parts([pack for pack in marked.packs if marked.may_shrink(pack, dead)]):
+                with connection.transaction():
+                    _row(connection, _LOCK, user=user)
+                    freed = self._shrink(connection, user, marked, some)
+                removed = removed._replace(freed=removed.freed + freed)
+        finally:
             self._reader.drop(user)
         return removed
 
@@ -186,23 +202,33 @@ class Collector:
                 raise Corrupt(f"object {address.hex()} is missing; run verify before gc")
             self._look(marked, address, found[address])
 
-    def _remove(
-        self, connection: Connection, user: int, marked: Marked, dead: set[Hash]
-    ) -> Removed:
-        """Rows of objects, and what packs hold of them; what lies in a second pack goes from there,
-        too."""
-        freed = 0
-        for pack, inside in marked.packs.items():
-            kept = {each for each in inside if marked.owner.get(each, pack) == pack} - dead
+    def _forget(self, connection: Connection, user: int, dead: set[Hash]) -> Removed:
+        """Rows of objects, all in one transaction: one that is there has all that it refers to."""
+        if not dead:
+            return Removed()
+        objects, size = _row(connection, _REMOVE, user=user, hashes=list(dead))
+        self._count(connection, user, Removed(objects, size))
+        return Removed(objects, size)
+
+    def _shrink(
+        self, connection: Connection, user: int, marked: Marked, some: Sequence[int]
+    ) -> int:
+        """Let packs keep what a row says to lie in them, and nothing else: by how many bytes they
+        are shorter. What is left of it if this is interrupted goes with the next collection."""
+        hashes = list({each for pack in some for each in marked.packs[pack]})
+        cursor = connection.cursor(binary=True)
+        rows: list[Any] = cursor.execute(_LIES_IN, {"user": user, "hashes": hashes}).fetchall()
+        lies_in, freed = dict(rows), 0
+        for pack in some:
+            inside = marked.packs[pack]
+            kept = {each for each in inside if lies_in.get(each) == pack}
             if len(kept) < len(inside):
                 freed += self._rewrite(connection, user, pack, kept)
-        objects, size = (0, 0)
-        if dead:
-            objects, size = _row(connection, _REMOVE, user=user, hashes=list(dead))
-        if objects or freed:
-            values = {"user": user, "objects": objects, "bytes": size, "freed": freed}
-            connection.execute(_COUNT, values)
-        return Removed(objects, size, freed)
+        self._count(connection, user, Removed(freed=freed))
+        return freed
+
+    def _count(self, connection: Connection, user: int, removed: Removed) -> None:
+        connection.execute(_COUNT, {"user": user, **removed._asdict()})
 
     def _rewrite(self, connection: Connection, user: int, pack: int, kept: set[Hash]) -> int:
         """Keep these objects of a pack alone; how many bytes shorter it is."""
@@ -226,6 +252,11 @@ class Collector:
                 connection.execute(f"VACUUM {table}")
         except psycopg.errors.InsufficientPrivilege:
             log(__name__).warning("%s: only its owner may vacuum it", self._connections.shown)
+
+
+def _parts(packs: Collection[int]) -> Iterator[Sequence[int]]:
+    every = list(packs)
+    return (every[at : at + _PACKS_AT_ONCE] for at in range(0, len(every), _PACKS_AT_ONCE))
 
 
 def _row(connection: Connection, sql: str, **values: Any) -> Any:

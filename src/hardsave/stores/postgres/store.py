@@ -13,7 +13,7 @@ from hardsave.stores import packs
 from hardsave.stores.base import Batch, CheckpointGone, Durability, Survives, Turn
 from hardsave.stores.claims import EVERYTHING
 from hardsave.stores.dispatch import Hints
-from hardsave.stores.group_commit import GroupCommit, Ticket
+from hardsave.stores.group_commit import REPEATS, GroupCommit, Ticket
 from hardsave.stores.host.cache_folder import cache_folder
 from hardsave.stores.ledger import Moment
 from hardsave.stores.postgres import documents, schema, server_settings, soundness
@@ -105,12 +105,15 @@ class PostgresStore(PostgresQueries):
         self._connections.check()
         made = documents.arrays(batch.objects, self._compress)
         write = _Write(batch, (documents.document(batch), list(batch.requires), *made))
-        number = self._groups[hash(batch.user) % _GROUPS].submit(write)
-        if number is None:
-            raise Unavailable(
-                f"a save on {self._address.shown} was interrupted, and may be written; repeat it"
-            )
-        return number
+        group = self._groups[hash(batch.user) % _GROUPS]
+        for _ in range(REPEATS):
+            number = group.submit(write)
+            if number is not None:
+                return number
+        raise Unavailable(
+            f"a save on {self._address.shown} failed {REPEATS} times under other callers, and may "
+            "be written; repeat it"
+        )
 
     def _write(self, tickets: Sequence[Ticket["_Write", int]]) -> None:
         """Commit a group in one transaction. Two processes lock users in the same order."""
@@ -119,8 +122,9 @@ class PostgresStore(PostgresQueries):
             found = self._connections.run(lambda connection: _committed(connection, ordered))
         except HardsaveError as error:
             if len(ordered) > 1 and not is_passing(error.__cause__ or error):
-                for ticket in ordered:  # one of them cannot be written: the others can
-                    self._write([ticket])
+                # One of them cannot be written, or the deadline of the one that leads has passed.
+                # That one goes alone; the others repeat theirs, by their own deadlines.
+                self._write(tickets[:1])
                 return
             for ticket in ordered:
                 ticket.error = error

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -6,7 +7,7 @@ import hardsave
 from hardsave.errors import Misuse, NotFound, Unavailable
 from hardsave.stores import on_disk, registry
 from hardsave.stores.base import Changes
-from hardsave.stores.postgres import PostgresStore, schema
+from hardsave.stores.postgres import PostgresStore, collection, schema
 from hardsave.stores.postgres.address import address_of
 from hardsave.stores.postgres.server_settings import (
     ServerSettings,
@@ -15,7 +16,15 @@ from hardsave.stores.postgres.server_settings import (
     refusal,
     survives,
 )
-from hardsave.testing.batches import Line, an_entry, an_object, but, refs_of
+from hardsave.testing.batches import (
+    Line,
+    a_parent,
+    an_entry,
+    an_object,
+    but,
+    operate,
+    refs_of,
+)
 from hardsave.testing.duties import a_task, add
 from hardsave.testing.threads import at_once
 from tests.postgres_server import beside, url_of
@@ -286,6 +295,46 @@ def test_what_lies_in_a_second_pack_goes_with_its_first(tmp_path: Path) -> None:
     assert store.missing(None, kept) == set()
     assert store.verify() == []
     store.close()
+
+
+def test_writers_go_on_while_packs_are_rewritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One comes between two packs: what it finds to be there has all that it refers to, and what it
+    stores again stays."""
+    store, other = (PostgresStore(url_of(tmp_path)) for _ in range(2))
+    line, shrink = Line(store), collection.Collector._shrink
+    trees = [an_object(f"{at}") | a_parent(f"{at}", *an_object(f"{at}")) for at in range(6)]
+    dropped = [line.save_tree(tree) for tree in trees]
+    line.save()
+    operate(store, "drop", Changes(drop=[each.id for each in dropped]))
+    again = Line(other, "again")
+
+    def before(*given: Any) -> int:
+        if again.saved or given[-1][0] == 1:
+            return shrink(*given)
+        raise Between
+
+    monkeypatch.setattr(collection, "_PACKS_AT_ONCE", 1)
+    monkeypatch.setattr(collection.Collector, "_shrink", before)
+    with pytest.raises(Between):  # as if it were killed
+        store.collect(refs_of, exact=True)
+    assert other.missing(None, list(trees[-1])) == trees[-1].keys()
+    again.save_tree(trees[-1])
+    assert store.collect(refs_of, exact=True).freed_bytes > 0
+    for each in (store, other):
+        each.forget()
+        assert each.missing(None, list(trees[-1])) == set()
+        assert each.read(None, list(trees[-1])) == trees[-1]
+        stored = [hash for part in each.scan(None) for hash in part]
+        assert not {hash for tree in trees[:-1] for hash in tree} & {*stored}
+        assert len(stored) == len({*stored}), "each lies in one pack"
+        assert each.verify() == []
+        each.close()
+
+
+class Between(Exception):
+    """The collection ends here."""
 
 
 def test_a_turn_whose_session_is_gone_is_lost_and_writes_nothing(tmp_path: Path) -> None:

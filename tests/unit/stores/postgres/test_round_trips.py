@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import hardsave
-from hardsave.errors import Conflict, Misuse, Unavailable
+from hardsave.errors import Conflict, DeadlineExceeded, Misuse, Unavailable
 from hardsave.stores.base import Batch, Query
 from hardsave.stores.ledger import TaskMove, Work
 from hardsave.stores.postgres import PostgresStore
@@ -15,6 +15,7 @@ from hardsave.testing.batches import Line, a_note, an_entry, an_object, but, som
 from hardsave.testing.duties import a_task, add
 from hardsave.testing.threads import at_once
 from tests.postgres_server import beside, url_of
+from tests.unit.stores.background import PATIENCE_SECONDS, start
 from tests.unit.stores.postgres.proxy import Proxy
 
 
@@ -211,6 +212,57 @@ def test_a_commit_that_waits_for_another_process_ends_with_its_deadline(
             store.commit(line.next())
     line.save()
     assert store.count(None, "main") == 2
+
+
+def test_a_save_that_waits_for_another_caller_ends_with_its_own_deadline(
+    store: PostgresStore, tmp_path: Path
+) -> None:
+    store.commit(a_note("first"))
+    group = store._groups[hash(None) % len(store._groups)]
+    with beside(tmp_path) as another, another.transaction():
+        another.execute("SELECT 1 FROM heads FOR UPDATE")
+        patient = start(lambda: store.commit(a_note("patient")))
+        while group._leader is None:
+            pass
+        with hardsave.deadline(0.3), pytest.raises(DeadlineExceeded):
+            store.commit(a_note("hurried"))
+    assert patient.result(PATIENCE_SECONDS) == 2
+    assert store.latest_number(None) == 2
+
+
+def test_the_deadline_of_one_caller_ends_the_save_of_no_other_in_its_group(
+    store: PostgresStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.commit(a_note("first"))
+    go_on, committed = threading.Event(), store_module._committed
+    at = hash(None) % len(store._groups)
+    group = store._groups[at]
+    other = next(f"u{n}" for n in range(99) if hash(f"u{n}") % len(store._groups) == at)
+
+    def held_up(connection: Any, tickets: Any) -> Any:
+        if tickets[0].item.batch.user == other:
+            assert go_on.wait(PATIENCE_SECONDS)
+        return committed(connection, tickets)
+
+    def hurried() -> int:
+        with hardsave.deadline(2):
+            return store.commit(a_note("hurried"))
+
+    monkeypatch.setattr(store_module, "_committed", held_up)
+    calls = [start(lambda: store.commit(a_note("other", other)))]
+    with beside(tmp_path) as another, another.transaction():
+        another.execute('SELECT 1 FROM heads WHERE "user" = 0 FOR UPDATE')
+        for call in (hurried, lambda: store.commit(a_note("patient"))):
+            before = len(group._waiting)
+            while group._leader is None:
+                pass
+            calls.append(start(call))
+            while len(group._waiting) == before:
+                pass
+        go_on.set()
+        with pytest.raises(DeadlineExceeded):  # it leads both
+            calls[1].result(PATIENCE_SECONDS)
+    assert calls[2].result(PATIENCE_SECONDS) == 2
 
 
 # Reads ahead

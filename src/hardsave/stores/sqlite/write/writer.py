@@ -21,7 +21,7 @@ from hardsave.objects.records import OwnerRecord, filled
 from hardsave.progress import check_deadline, within_deadline
 from hardsave.stores import packs
 from hardsave.stores.base import Batch
-from hardsave.stores.group_commit import GroupCommit, Ticket
+from hardsave.stores.group_commit import REPEATS, GroupCommit, Ticket
 from hardsave.stores.local.database import free_bytes, translated
 from hardsave.stores.local.file_lock import FileLock
 from hardsave.stores.sqlite import ledger
@@ -46,7 +46,6 @@ from hardsave.stores.sqlite.write.writer_cache import Standing, WriterCache
 LONG_WAL = 1_000  # frames; SQLite's own measure
 COPIED_LONG_WAL = 32_768  # of a WAL that waits for a backup, which does not come
 LARGE_BYTES = 1 << 20  # what is smaller is written if it can be
-REPEATS = 30  # of an item whose group failed under another leader; its own error ends it at once
 
 
 class Writer:
