@@ -1,17 +1,14 @@
 """States that no graph has written: nothing is imported, constructed or run on reading them."""
 
-import subprocess
-import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hardsave
-import hardsave.stores.compression  # a read loads it if a pack happens to be compressed by then
 from hardsave.adapters.langgraph import HardsaveSaver
 from hardsave.adapters.langgraph.values import Values
+from tests.frameworks.audited import in_a_process, watched
 
 CALL = {
     "lc": 1,
@@ -21,6 +18,8 @@ CALL = {
 }
 HOSTILE: list[Any] = [
     {"lc": "os.system", "value": "touch owned"},
+    {"lc": "object", "name": "turtledemo.main", "fields": {}},  # which nothing else imports
+    {"lc": 2, "type": "constructor", "id": ["turtledemo", "main"]},
     {"lc": "object", "name": "subprocess.Popen", "fields": {"args": ["touch", "owned"]}},
     {"lc": "enum", "name": "builtins.eval", "value": "open('owned', 'w')"},
     {"lc": 2, "type": "constructor", "id": ["os", "system"], "args": ["touch owned"]},
@@ -39,39 +38,16 @@ HOSTILE: list[Any] = [
 ]
 
 
-def read_all(folder: Path) -> None:
-    """In a process of its own: an audit hook stays for good."""
-    with hardsave.open(f"sqlite:///{folder}/store.db") as vault:
+def read_all() -> None:
+    with hardsave.open("sqlite:///store.db") as vault:
         saver = HardsaveSaver(vault)
-        config: Any = {"configurable": {"thread_id": "warm"}}
-        saver.get_tuple(config)  # all that reading loads by itself
-        loaded = set(sys.modules)
-        watched = (
-            "import",
-            "exec",
-            "compile",
-            "os.system",
-            "subprocess.Popen",
-            "os.exec",
-            "marshal",
-        )
-        seen: list[str] = []
 
-        def hook(event: str, given: object) -> None:
-            if event.startswith(watched):
-                seen.append(f"{event} {given!r:.80} in {threading.current_thread().name}")
+        def read(thread: str) -> None:
+            config: Any = {"configurable": {"thread_id": thread}}
+            assert saver.get_tuple(config) is not None
+            list(saver.list(config, filter={"source": "loop"}))
 
-        sys.addaudithook(hook)
-        for number in range(len(HOSTILE)):
-            config = {"configurable": {"thread_id": f"t{number}"}}
-            try:
-                found = saver.get_tuple(config)
-                assert found is not None
-                list(saver.list(config, filter={"source": "loop"}))
-            except hardsave.HardsaveError:
-                continue
-        assert seen == [], seen
-        assert set(sys.modules) == loaded
+        watched(read, ["warm"], [f"t{number}" for number in range(len(HOSTILE))])
 
 
 def test_nothing_is_imported_constructed_or_run(tmp_path: Path) -> None:
@@ -82,12 +58,7 @@ def test_nothing_is_imported_constructed_or_run(tmp_path: Path) -> None:
             about = {"id": "i", "parent": None, "metadata": {"source": "loop", "x": value}}
             notes = {"0 0 t": ["", "t", 0, "messages", value]}
             vault.timeline(name).save(state, name="root", metadata=about, notes=notes)
-    program = f"from pathlib import Path\nfrom {__name__} import read_all\nread_all(Path('.'))"
-    root = Path(__file__).parents[3]
-    subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(root)}, check=True
-    )
-    assert not (tmp_path / "owned").exists()
+    in_a_process(__name__, "read_all()", tmp_path)
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=str)

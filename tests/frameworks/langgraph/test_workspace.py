@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from deepagents import create_deep_agent
+from deepagents.backends import LocalShellBackend
 from deepagents.backends.protocol import BackendProtocol
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.graph import END, START, StateGraph
@@ -16,7 +20,7 @@ from langgraph.graph import END, START, StateGraph
 import hardsave
 from hardsave.adapters.deepagents import HardsaveBackend
 from hardsave.adapters.langgraph import HardsaveSaver
-from tests.frameworks.langgraph.scripted_agent import THREAD, agent, written
+from tests.frameworks.langgraph.scripted_agent import THREAD, Scripted, agent, written
 
 
 class State(TypedDict):
@@ -139,6 +143,46 @@ def test_files_of_a_deep_agent_are_committed_with_its_state(
         assert saved.files is not None
         messages = graph.get_state(one.config).values.get("messages", [])
         assert {each.path for each in saved.files.directory()} == written(messages)
+
+
+class Typing(Scripted):
+    """Types one command into a shell, and is done."""
+
+    command: str
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        typed: Any = {"name": "execute", "args": {"command": self.command}, "id": "typed"}
+        is_done = isinstance(messages[-1], ToolMessage)
+        said = AIMessage("done") if is_done else AIMessage("", tool_calls=[typed])
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+def test_what_a_command_of_a_deep_agent_did_goes_back_with_its_state(
+    vault: hardsave.Vault, tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+    (work / "old").write_text("old")
+    saver = HardsaveSaver(vault, workspace=work)
+    shell = LocalShellBackend(work, virtual_mode=True, inherit_env=True)
+    model = Typing(turns=1, command="rm old && echo made > new")
+    graph: Any = create_deep_agent(model, backend=shell, checkpointer=saver)
+    graph.invoke({"messages": [("user", "begin")]}, THREAD)
+    assert sorted(each.name for each in work.iterdir()) == ["new"]
+    line = vault.timeline(saver.timeline("t"))
+    last = next(iter(saver.list(THREAD)))
+    typed = next(
+        one
+        for one in saver.list(THREAD)
+        if len(graph.get_state(one.config).values["messages"]) == 2
+    )
+    found = saver.checkpoint(typed.config)
+    assert found is not None
+    line.rewind(found)
+    assert sorted(each.name for each in work.iterdir()) == ["old"]
+    ended = saver.checkpoint(last.config)
+    assert ended is not None
+    assert ended.files is not None
+    assert ended.files.read("new") == b"made\n"
 
 
 def test_the_backend_does_what_its_protocol_asks_for(vault: hardsave.Vault, tmp_path: Path) -> None:

@@ -195,11 +195,10 @@ async def test_a_run_that_fails_leaves_its_answer_and_results_to_the_next_one(
     with pytest.raises(Exception, match="burns"):
         await Runner.run(failing, "write", session=session, hooks=session.hooks(), run_config=QUIET)
     items = await said(session)
-    outputs = {
-        item["call_id"]: item["output"]
-        for item in items
-        if item.get("type") == "function_call_output"
-    }
+    asked = [item["call_id"] for item in items if item.get("type") == "function_call"]
+    answered = [item for item in items if item.get("type") == "function_call_output"]
+    assert sorted(asked) == sorted(item["call_id"] for item in answered) == ["call-1", "call-2"]
+    outputs = {item["call_id"]: item["output"] for item in answered}
     assert outputs["call-2"] == turn.UNKNOWN
     assert outputs["call-1"] in ("wrote 1", turn.UNKNOWN)  # the SDK may have cancelled it
     writer = agent(tmp_path, [assistant_message("sorry")])
@@ -240,6 +239,49 @@ async def test_an_approval_that_is_given_to_another_process_adds_no_call_twice(
 
 
 @pytest.mark.asyncio
+async def test_a_session_that_is_read_while_its_run_is_under_way_stays_as_it_is(
+    vault: hardsave.Vault,
+) -> None:
+    session = HardsaveSession("talk", vault)
+    read: list[Any] = []
+
+    @function_tool
+    async def look() -> str:
+        read.extend([await said(each) for each in (session, HardsaveSession("talk", vault))])
+        return "looked"
+
+    steps = [[function_call("look", {}, call_id="call-1")], [assistant_message("done")]]
+    looker = Agent(name="looker", model=ScriptedModel(steps), tools=[look])
+    await Runner.run(looker, "look", session=session, hooks=session.hooks(), run_config=QUIET)
+    assert [item["output"] for (*_, item) in read] == [turn.UNKNOWN] * 2  # as things were then
+    kinds = [(item.get("type", "message"), item.get("output")) for item in await said(session)]
+    assert kinds == [
+        ("message", None),
+        ("function_call", None),
+        ("function_call_output", "looked"),
+        ("message", None),
+    ]
+
+
+@pytest.mark.asyncio
+async def test_what_a_run_has_left_comes_before_the_turn_of_the_next(
+    vault: hardsave.Vault,
+) -> None:
+    dead = HardsaveSession("talk", vault).hooks()
+    dead._note(lambda _: turn.begun(dead.run, [call("a")]))
+    session = HardsaveSession("talk", vault)
+    hooks = session.hooks()
+    hooks._note(lambda _: turn.begun(hooks.run, [call("b")]))
+    told = [(item["type"], item["call_id"]) for item in await said(session)]
+    assert told == [
+        ("function_call", "a"),
+        ("function_call_output", "a"),
+        ("function_call", "b"),
+        ("function_call_output", "b"),
+    ]
+
+
+@pytest.mark.asyncio
 async def test_streamed_runs_save_as_others_do(vault: hardsave.Vault, tmp_path: Path) -> None:
     session = HardsaveSession("talk", vault)
     writer = agent(tmp_path, calls("1"), [assistant_message("done")])
@@ -275,6 +317,15 @@ def test_what_comes_with_the_batch_is_not_added_twice() -> None:
     output = {"type": "function_call_output", "call_id": "a", "output": "done"}
     assert turn.settled(at, [call("a"), output]) == []
     assert turn.settled(at, [output]) == [call("a")]
+
+
+def test_of_a_turn_that_is_handed_over_in_part_the_other_calls_are_left() -> None:
+    at = turn.begun("run", [{"type": "reasoning", "id": "r"}, call("a"), call("b")])
+    output = {"type": "function_call_output", "call_id": "a", "output": "done"}
+    assert turn.rest(at, [call("a"), output, call("b")]) is None
+    assert turn.rest(at, [call("a"), output]) == {**at, "response": [call("b")]}
+    assert turn.rest(at, [user("a note of the program's own")]) == at
+    assert turn.rest(turn.begun("run", [user("the end")]), [user("the end")]) is None
 
 
 def test_a_turn_that_called_a_tool_of_another_kind_adds_nothing() -> None:

@@ -87,7 +87,15 @@ class Values:
         return kind(map(self.revived, value)) if kind in _CONTAINERS else value
 
     def _revived(self, value: dict[str, Any]) -> Any:
-        tag, told = value[TAG], value["value"]
+        try:
+            return self._made(value[TAG], value["value"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise hardsave.Misuse(
+                f"what is stored as a {value[TAG]} does not make one: {error!r}; "
+                "if the class has changed since, let it still take what it had"
+            ) from error
+
+    def _made(self, tag: str, told: Any) -> Any:
         if tag == "dict":
             return self._items(told)
         if tag == "type":

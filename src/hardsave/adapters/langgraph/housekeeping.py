@@ -21,7 +21,10 @@ def labels(metadata: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def delete(threads: Threads, thread: str) -> None:
-    name = threads.timeline(thread)
+    _delete(threads, threads.timeline(thread))
+
+
+def _delete(threads: Threads, name: str) -> None:
     with suppress(hardsave.NotFound):  # it may have nothing, or be deleted already
         threads.vault.timeline(name).delete()
     threads.lines.forget(name)
@@ -101,10 +104,15 @@ def _needed(newest: hardsave.Checkpoint, rows: Sequence[hardsave.Checkpoint]) ->
             yield one.id
 
 
-def expire(threads: Threads, ttl: timedelta) -> hardsave.Retained:
-    retention = threads.vault.retention
+def expire(threads: Threads, ttl: timedelta) -> int:
+    """Delete threads whose rows are all older; how many. No kind of checkpoint keeps its thread."""
     lines = [line.name for line in threads.all()]
-    return retention.apply(retention.plan(hardsave.Policy(timelines=lines, ttl=ttl)))
+    policy = hardsave.Policy(timelines=lines, ttl=ttl, permanent=())
+    held = threads.vault.retention.plan(policy).kept  # of each timeline that would go: its head
+    old = {each.row.timeline for each in held if each.rule == "ttl" and each.row.is_head}
+    for name in old:
+        _delete(threads, name)
+    return len(old)
 
 
 def _label(run: str) -> str:

@@ -307,8 +307,8 @@ class HardsaveSaver(BaseCheckpointSaver[str]):
         """Take over all threads of another saver; how many checkpoints that were."""
         return importing.take_over(source, self)
 
-    def expire(self, ttl: timedelta) -> hardsave.Retained:
-        """Let threads go on which nothing was put for so long."""
+    def expire(self, ttl: timedelta) -> int:
+        """Delete the threads on which nothing was put for so long; how many that were."""
         return housekeeping.expire(self._threads, ttl)
 
     # Coroutines: the same, each in a thread

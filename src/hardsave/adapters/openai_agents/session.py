@@ -80,16 +80,21 @@ class HardsaveSession(SessionABC):
     # In a thread
 
     def _items(self, limit: int | None) -> list[Any]:
-        state = self._write(_settling)
-        messages = state.get("messages", ())
-        return list(messages if limit is None else messages[-limit:] if limit > 0 else ())
+        """Only reads: the run whose turn is seen here may still be under way elsewhere."""
+        head = self._line.head
+        state: Mapping[str, Any] = {} if head is None else head.state
+        messages, left = state.get("messages", ()), turn.settled(state.get("turn"))
+        if limit is None:
+            return [*messages, *left]
+        return [*messages[-limit:], *left][-limit:] if limit > 0 else []
 
     def _added(self, state: Mapping[str, Any], items: list[Any]) -> dict[str, Any]:
         left = state.get("turn")
         if left is None:
             return {"messages": items}
-        before = [] if left["run"] == self._run else turn.settled(left, items)
-        return {"messages": [*before, *items], "turn": None}
+        if left["run"] == self._run:
+            return {"messages": items, "turn": turn.rest(left, items)}
+        return {"messages": [*turn.settled(left, items), *items], "turn": None}
 
     def _pop(self) -> Any:
         popped: list[Any] = []
@@ -103,26 +108,29 @@ class HardsaveSession(SessionABC):
         return popped[0] if popped else None
 
     def _note(self, change: Callable[[Mapping[str, Any] | None], Mapping[str, Any] | None]) -> None:
-        """Write how far the turn under way has come, with the files of now."""
+        """Write how far the turn under way has come, with the files of now. What another run has
+        left joins the conversation before it."""
 
         def noted(state: Mapping[str, Any]) -> dict[str, Any] | None:
-            changed = change(state.get("turn"))
-            return None if changed is None else {"turn": changed}
+            left = state.get("turn")
+            changed = change(left)
+            if changed is None:
+                return None
+            is_other = left is not None and left["run"] != changed["run"]
+            return {"messages": turn.settled(left) if is_other else [], "turn": changed}
 
         self._write(noted)
 
-    def _write(self, delta: Callable[[Mapping[str, Any]], dict[str, Any] | None]) -> Any:
-        """Append what `delta` makes of the state at the head, if it makes anything; the state."""
+    def _write(self, delta: Callable[[Mapping[str, Any]], dict[str, Any] | None]) -> None:
+        """Append what `delta` makes of the state at the head, if it makes anything."""
 
-        def append(state: Mapping[str, Any], expect: Any) -> Any:
+        def append(state: Mapping[str, Any], expect: Any) -> None:
             made = delta(state)
-            if made is None:
-                return state
-            title = first_prompt(made.get("messages", ()))
-            saved = self._line.append(made, workspace=self._workspace, expect=expect, title=title)
-            return saved.state
+            if made is not None:
+                title = first_prompt(made.get("messages", ()))
+                self._line.append(made, workspace=self._workspace, expect=expect, title=title)
 
-        return self._on_the_head(append)
+        self._on_the_head(append)
 
     def _saved(self, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
         def save(state: Mapping[str, Any], expect: Any) -> None:
@@ -142,8 +150,3 @@ class HardsaveSession(SessionABC):
         raise hardsave.Conflict(
             f"session {self.session_id!r} is written to by too many others at once; try again"
         )
-
-
-def _settling(state: Mapping[str, Any]) -> dict[str, Any] | None:
-    left = state.get("turn")
-    return None if left is None else {"messages": turn.settled(left), "turn": None}

@@ -45,6 +45,17 @@ def settled(turn: Mapping[str, Any] | None, given: Iterable[Item] = ()) -> list[
     return [item for item in made if _key(item) not in there]
 
 
+def rest(turn: Mapping[str, Any], given: Iterable[Item]) -> Mapping[str, Any] | None:
+    """What is left of a turn when its own run hands over `given`: of a run that fails these are the
+    calls that have results, and the others would be forgotten."""
+    there = {item.get("call_id") for item in given}
+    calls = [item for item in turn["response"] if item.get("call_id")]
+    left = [call for call in calls if call["call_id"] not in there]
+    if not left:
+        return None
+    return turn if len(left) == len(calls) else {**turn, "response": left}
+
+
 def _answer(turn: Mapping[str, Any], call_id: str) -> Item:
     found: Item | None = turn["outputs"].get(call_id)
     if found is not None:
