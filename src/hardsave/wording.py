@@ -116,6 +116,7 @@ WORDS = {
     "; see jobs.find()": "; 'hardsave jobs list --all' lists them",
     "; resume gives it more": "; 'hardsave jobs resume' gives it more",
     "or accept_changes=True to": "or --accept-changes to",
+    "; give it in inputs": "; give it with --input KEY=TEXT",
     "; run verify": "; run 'hardsave store verify'",
     "; undo may bring it back": "; 'hardsave undo' may bring it back",
     "; delete the whole timeline": "; delete the whole timeline with 'hardsave timelines delete'",

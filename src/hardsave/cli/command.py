@@ -143,7 +143,9 @@ class Command(_OurCommand):
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             if "--timeline" in self.takes and error.message.startswith(_TOO_MANY):
-                ctx.fail(f"{error.message}; a timeline is named with --timeline")
+                takes_paths = any("--path" in each.opts for each in self.params)
+                hint = ", a file or directory with --path" if takes_paths else ""
+                ctx.fail(f"{error.message}; a timeline is named with --timeline{hint}")
             raise
 
     def _check_what_stands_before(self, ctx: click.Context) -> None:

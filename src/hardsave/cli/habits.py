@@ -25,6 +25,7 @@ _HABITS = (
     ("cat", "to see one checkpoint", "show"),
     ("inspect", "to see one checkpoint", "show"),
     ("changes", "to see what has changed", "diff"),
+    ("compare", "to see what has changed", "diff"),
     ("st", "to see which files have changed", "status"),
     ("grep", "to find words", "search"),
     ("find", "to find words", "search"),

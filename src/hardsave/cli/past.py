@@ -1,5 +1,8 @@
-"""`rewind --before` and `--status`: which checkpoint of this directory, over all its sessions."""
+"""The past of this directory, over all its sessions: the checkpoint that `rewind --before` and
+`--status` mean, and what going back does not take back.
+"""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import chain
@@ -18,6 +21,7 @@ from hardsave.vault.checkpoint import record_of
 
 _LEAST = timedelta(microseconds=1)
 _PAGE = 100
+_FARTHEST = 5000  # checkpoints that are read for what calls did: some tenths of a second
 _LISTED = 4  # sessions in a message
 
 
@@ -139,3 +143,18 @@ def _told(session: Session, others: Iterable[TimelineState]) -> str:
     more = [f"{len(names) - _LISTED} more"] if len(names) > _LISTED else []
     listed = ", ".join(chain(map(wording.shown, names[:_LISTED]), more))
     return f"what these have changed here since goes back, too, and stays saved: {listed}"
+
+
+# What stays done
+
+
+def reached_outside(session: Session, target: Checkpoint) -> list[tuple[str, int]]:
+    """What calls have done since a checkpoint beyond the files of this machine, and how often."""
+    name, number = session.timeline_given, record_of(target).number
+    named = None if name is None else session.timelines.state_of(name)
+    moments = session.moments() if named is None else session.moments_of([named])
+    while moments.read(_PAGE):
+        if moments.rows[-1].number <= number or len(moments.rows) >= _FARTHEST:
+            break
+    steps = (step for step in moments.story().steps if step.newest.number > number)
+    return list(Counter(phrase for step in steps for phrase in step.outside).items())

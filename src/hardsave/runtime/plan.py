@@ -292,14 +292,26 @@ def _is_way(value: Any) -> bool:
 
 def references(value: Any) -> Iterator[str]:
     """The names of steps that inputs speak of."""
+    yield from (found.group(1) for found in _references(value))
+
+
+def asked_inputs(value: Any) -> Iterator[str]:
+    """What they ask of the caller's own inputs, by its first name: all of `${inputs}` asks for
+    none."""
+    for found in _references(value):
+        if found.group(1) == INPUTS and found.group(2):
+            yield found.group(2).split(".")[1]
+
+
+def _references(value: Any) -> "Iterator[re.Match[str]]":
     if isinstance(value, str):
-        yield from (found.group(1) for found in REFERENCE.finditer(value))
+        yield from REFERENCE.finditer(value)
     elif isinstance(value, Mapping):
         for each in value.values():
-            yield from references(each)
+            yield from _references(each)
     elif isinstance(value, list):
         for each in value:
-            yield from references(each)
+            yield from _references(each)
 
 
 def filled(value: Any, answers: Mapping[str, Any]) -> Any:

@@ -29,7 +29,16 @@ from hardsave.logs import log
 from hardsave.objects.types import default_name
 from hardsave.runtime.agent import Message, StandardAgent
 from hardsave.runtime.orchestrator import is_cancelled
-from hardsave.runtime.plan import INPUTS, Step, Workflow, check_storable, filled, read_file
+from hardsave.runtime.plan import (
+    INPUTS,
+    Step,
+    Workflow,
+    asked_inputs,
+    check_storable,
+    filled,
+    read_file,
+)
+from hardsave.tasks import error_text
 from hardsave.tasks.attempt import Attempt, working
 from hardsave.tasks.states import NEVER
 from hardsave.tasks.step_calls import said
@@ -116,6 +125,7 @@ class WorkflowExecutor:
             run = Run(id, plan.name, self._as_saved(id, dict(inputs or {})))
         else:
             run = self._resumed(plan, checkpoint_id, inputs, accept_changes=accept_changes)
+        _check_inputs(plan, run.inputs)
         with self._held(run):
             if begun is not None:
                 begun(run)
@@ -140,8 +150,10 @@ class WorkflowExecutor:
         except BaseException as error:
             # What has happened matters more than what is recorded of it. (`Misuse`: a step has
             # forked, and this is the child.) It has one attempt: no worker takes it up unasked.
+            # What a step raised was logged then, and the caller gets the error: it is no news.
+            why = said(error) if isinstance(error, StepFailed) else error
             with contextlib.suppress(LeaseLost, Misuse, Unavailable):
-                self._record(run, functools.partial(attempt.fail, error))
+                self._record(run, functools.partial(attempt.fail, why))
             raise
         self._record(run, attempt.complete)
 
@@ -265,7 +277,8 @@ class WorkflowExecutor:
                 if isinstance(failure, asyncio.CancelledError) and is_cancelled():
                     raise
                 error = said(failure)
-                _log.warning("step %s, attempt %d: %s", step.name, attempt, error)
+                told = self._as_saved(run.id, error_text.brief(failure))
+                _log.warning("step %s, attempt %d: %s", step.name, attempt, told)
                 if isinstance(failure, Unstorable):
                     break  # it has done its work, and would do it again
         return Outcome("failed", None, attempt, error, step.key)
@@ -284,6 +297,19 @@ class WorkflowExecutor:
         }
         line = self._vault.timeline(run.id)
         run.checkpoint_id = line.save(state, status=status, expect=hardsave.ANY_HEAD).id
+
+
+def _check_inputs(plan: Workflow, given: Mapping[str, Any]) -> None:
+    """Before anything runs: a run that was begun without one cannot go on with it."""
+    for step in plan.steps:
+        if step.on_error != "fail":
+            continue  # it may do without
+        for name in asked_inputs(step.inputs):
+            if name not in given:
+                raise Misuse(
+                    f"{plan.where(step)} asks for ${{inputs.{name}}}, which was not given; give "
+                    "it in inputs"
+                )
 
 
 def _own(value: Any) -> Any:

@@ -199,7 +199,8 @@ class History:
         if ref in names:
             return f"checkpoint {ref!r} not found here: a name is looked up on its timeline"
         near = _near(ref, list(names)) if names else []
-        hint = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
+        verb = "is" if len(near) == 1 else "are"
+        hint = f"; the nearest {verb} {', '.join(map(repr, near))}" if near else ""
         if not hint and timeline is not None:
             last = self._store.timeline(self._user, timeline)
             hint = f"; its last number is {last.last_seq}" if last else "; nothing was saved there"

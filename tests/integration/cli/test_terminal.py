@@ -249,3 +249,23 @@ def test_long_texts_go_on_below_where_they_began(project: Project) -> None:
         first = next(line for line in seen.lines if "save and restore" in line)
         after = seen.lines[seen.lines.index(first) + 1]
         assert len(after) - len(after.lstrip()) == first.index("files and state")
+
+
+def test_init_names_the_files_that_it_asks_about_and_shows_their_lines_if_asked(
+    project: Project,
+) -> None:
+    for agent in ("claude", "codex", "qwen"):
+        (project.path.parent / f".{agent}").mkdir()
+    settings = project.path.parent / ".claude" / "settings.json"
+    with project.screen("init", width=120, height=24) as seen:
+        seen.wait_for("write this? yes (y), diff (d), no (n)")
+        named = [line for line in seen.lines if line.startswith("+ ")]
+        assert named[0] == f"+ {settings}  hooks for Claude Code"
+        assert len(named) == 5
+        assert not settings.exists()
+        seen.type("d\n")
+        seen.wait_for("-m hardsave rewind --yes REF")
+        seen.type("y\n")
+        seen.wait_for(f"Claude Code: hooks installed in {settings}")
+        assert seen.ended() == 0
+    assert "PostToolBatch" in settings.read_text()

@@ -20,6 +20,7 @@ from tests.unit.cli.conftest import Run
         ("server", "to serve jobs over HTTP: 'hardsave serve'"),
         ("uninstall", "to take the hooks of agents out: 'hardsave init --undo'"),
         ("get", "see 'hardsave --help'"),
+        ("compare", "to see what has changed: 'hardsave diff'"),
         ("st", "to see which files have changed: 'hardsave status'"),
         ("verify", "to check the store: 'hardsave store verify'"),
         ("restor", "to go back: 'hardsave rewind'"),

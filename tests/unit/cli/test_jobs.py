@@ -283,6 +283,18 @@ def test_a_workflow_runs_and_goes_on_after_a_failure(run: Run, jobs_project: Pat
     assert done.data["steps"]["first"] == broken.data["steps"]["first"]
 
 
+def test_a_step_that_failed_says_why_and_an_input_is_asked_for_as_it_is_typed(
+    run: Run, jobs_project: Path
+) -> None:
+    flow = jobs_project / "flow.yaml"
+    typed = ("workflow", "run", "flow.yaml", "--agents", "agents.py:AGENTS")
+    flow.write_text(flow.read_text().replace("second, agent: shout", "second, agent: fall"))
+    assert "  second: failed  OSError: it is broken" in run(*typed).out
+    flow.write_text(flow.read_text().replace("${first}", "${inputs.goal}"))
+    asked = "which was not given; give it with --input KEY=TEXT"
+    assert asked in run(*typed).err
+
+
 def test_with_manual_recovery_a_job_whose_worker_was_killed_says_how_it_goes_on(
     run: Run, project: Path
 ) -> None:

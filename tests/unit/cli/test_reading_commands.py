@@ -585,3 +585,29 @@ def test_what_is_saved_once_the_follower_says_so_is_seen() -> None:
         session: Any = SimpleNamespace(vault=vault, out=out, remote=None)
         log._follow(session, None)
     assert seen == [2]
+
+
+def test_show_without_a_ref_shows_the_head(run: Run, session_1: Path) -> None:
+    assert run("show", "--json").data["ref"] == "session-1:3"
+
+
+def test_a_path_behind_a_ref_is_answered_with_the_option_for_it(run: Run, session_1: Path) -> None:
+    for command in ("rewind", "diff"):
+        told = run(command, "@", "@~1", "src").err
+        assert "a timeline is named with --timeline, a file or directory with --path" in told
+    assert "--path" not in run("status", "src").err
+
+
+def test_one_name_that_is_near_is_named_as_one(run: Run, session_1: Path) -> None:
+    assert "the nearest is 'plan-ready'" in run("show", "plan-raedy").err
+
+
+def test_a_log_of_a_directory_where_nothing_was_saved_says_where_the_others_are(
+    run: Run, session_1: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (store,) = (tmp_path / "data").rglob("store.db")
+    monkeypatch.setenv("HARDSAVE_STORE", f"sqlite:///{store}")
+    (other := tmp_path / "other").mkdir()
+    monkeypatch.chdir(other)
+    assert "nothing was saved in this directory; 'hardsave log --all' shows" in run("log").err
+    assert "there is nothing like that" in run("log", "--status", "failed").err

@@ -12,7 +12,7 @@ from hardsave.cli.render import rewind_plan
 from hardsave.vault.restore.path_choice import Kept
 from hardsave.vault.restore.plan import FileChanges
 from hardsave.workspace.restore import execution
-from tests.unit.cli.conftest import Run
+from tests.unit.cli.conftest import Run, talk
 from tests.unit.repositories import begin_repository
 from tests.unit.workspace.git_room import built
 
@@ -225,16 +225,17 @@ def test_files_that_go_into_another_directory_leave_the_project_as_it_is(
     other = tmp_path / "other"
     other.mkdir()
     (other / "a.txt").write_text("theirs\n")
-    before = [run(*each).out for each in (("log", "--steps"), ("status", "--json"))]
+    asked = [("log", "--steps", "--json"), ("status", "--json")]
+    before = [run(*each).out for each in asked]
     ran = run("rewind", "plan-ready", "--into", str(other), "--yes")
     assert ran.code == 0, ran
     assert files(other) == {"a.txt": "one\ntwo\n"}
-    assert [run(*each).out for each in (("log", "--steps"), ("status", "--json"))] == before
+    assert [run(*each).out for each in asked] == before
     assert run("show", "@", "--json").data["ref"] == "session-1:3"
     assert "hardsave undo --timeline other" in ran.err
     assert run("undo", "--timeline", "other").code == 0
     assert files(other) == {"a.txt": "theirs\n"}
-    assert [run(*each).out for each in (("log", "--steps"), ("status", "--json"))] == before
+    assert [run(*each).out for each in asked] == before
     assert run("rewind", "plan-ready", "--yes").code == 0
     assert files(session_1) == {"a.txt": "one\ntwo\n"}
     refused = run("rewind", "plan-ready", "--into", str(other), "--tasks", "--yes")
@@ -436,3 +437,20 @@ def test_a_rewind_across_a_checkout_says_so(run: Run, project: Path) -> None:
     said = "! git was on main; it is on side now: --git brings it back"
     assert said in run("-C", str(repository.root), "rewind", "@", "--dry-run").out
     assert said in run("-C", str(repository.root), "rewind", "@", "--yes").out
+
+
+def test_a_preview_names_what_calls_have_done_outside_since(project: Path, run: Run) -> None:
+    with hardsave.open() as vault:
+        line = vault.timeline("session-1")
+        line.save({"messages": talk("one")}, workspace=project)
+        for number, outside in enumerate([("git push",), ("git push",), ("npm publish",), ()]):
+            (project / "a.txt").write_text(f"{number}\n")
+            step = hardsave.StepSummary(call="Bash", call_id=str(number), outside=outside)
+            line.append({"messages": talk(f"{number}")}, workspace=project, step=step)
+    shown = run("rewind", ":1", "--dry-run").out
+    assert "! 3 calls since reached outside, still done: npm publish, git push ×2" in shown
+    assert "! 1 call since reached outside, still done: npm publish" in (
+        run("rewind", ":3", "--dry-run", "--files").out
+    )
+    assert "outside" not in run("rewind", ":4", "--dry-run").out
+    assert "outside" not in run("rewind", ":1", "--dry-run", "--path", "a.txt").out

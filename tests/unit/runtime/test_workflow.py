@@ -626,3 +626,35 @@ def test_an_answer_that_is_too_deep_to_be_copied_is_an_answer(vault: hardsave.Va
     text = "steps:\n  - {name: a, agent: dig}\n  - {name: b, agent: look, inputs: {d: '${a}'}}"
     done = run(vault, text, {"dig": lambda _: deep, "look": lambda inputs: len(inputs["d"])})
     assert done.answers["b"] == 1
+
+
+def test_an_input_that_was_not_given_is_asked_for_before_anything_runs(
+    vault: hardsave.Vault,
+) -> None:
+    text = """
+steps:
+  - {name: one, agent: count}
+  - {name: two, agent: count, inputs: {what: ["for ${inputs.goal.now}", "${one}"]}}
+"""
+    count = Counting()
+    asked = (
+        r"w.yaml:4: step 'two' asks for \$\{inputs.goal\}, which was not given; give it in inputs"
+    )
+    with pytest.raises(Misuse, match=asked):
+        run(vault, text, {"count": count})
+    assert (count.calls, [*vault.timelines()], [*vault.tasks.find()]) == ([], [], [])
+    done = run(vault, text.replace("]}}", "]}, on_error: skip}"), {"count": count})
+    assert done.steps["two"].status == "skipped"
+    with pytest.raises(StepFailed, match="there is no 'now'"):
+        run(vault, text, {"count": count}, inputs={"goal": {}})
+
+
+def test_an_error_of_an_agent_is_logged_once_with_its_line(
+    vault: hardsave.Vault, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(StepFailed):
+        run(vault, TEN, {"count": Counting(fails=1)})
+    (told,) = (each.getMessage() for each in caplog.records if each.levelname == "WARNING")
+    assert told.startswith("step s1, attempt 1: Traceback")
+    assert 'raise ValueError(f"no {len(self.calls)}")' in told
+    assert told.endswith("ValueError: no 1")

@@ -42,7 +42,8 @@ _PROJECT_FILES = ", ".join(filter(None, (each.project_settings_file for each in 
 def init(session: Session, undo: bool, skill: bool, project: bool, yes: bool) -> Exit | None:
     """Let Claude Code, Codex and Qwen Code save by themselves, by hooks.
 
-    Shows what would change in their settings, asks, and writes it; hooks of others are left alone.
+    Names the files that would change, shows each line of them if you type d, asks, and writes it;
+    hooks of others are left alone.
     A command inside of them rewinds: /hardsave-rewind in Claude Code, $hardsave-rewind in Codex.
     From then on files and conversation are saved at every prompt, after every tool and after every
     answer, each session on a timeline of its own. Agents that were never here are left out.
@@ -53,13 +54,9 @@ def init(session: Session, undo: bool, skill: bool, project: bool, yes: bool) ->
         raise Misuse(f"--skill means nothing beside {beside}; leave one of them out")
     changes = _changes(session.directory if project else None, skill=skill, undo=undo)
     wanted = [change for change in changes if change]
-    if wanted:
-        session.out.say(*_lines(wanted))
-        if not undo:
-            session.out.say(*_in_a_cache(Path(sys.prefix)))
-        if not session.out.confirm("write this?", yes=yes, what="init"):
-            session.out.say("nothing was done")
-            return Exit.FAILED
+    if wanted and not _is_agreed(session, wanted, undo=undo, yes=yes):
+        session.out.say("nothing was done")
+        return Exit.FAILED
     for at, change in enumerate(wanted):
         try:
             install.apply(change)
@@ -128,6 +125,30 @@ def _untrusted(change: Change) -> list[str]:
 
 
 # For people
+
+
+def _is_agreed(session: Session, wanted: Sequence[Change], *, undo: bool, yes: bool) -> bool:
+    """A terminal shows the end of hundreds of lines: there the files are named, and their lines are
+    shown to a user who asks for them."""
+    out = session.out
+    is_asked = out.can_ask and not yes
+    out.say(*(_files(wanted) if is_asked else _lines(wanted)))
+    if not undo:
+        out.say(*_in_a_cache(Path(sys.prefix)))
+    answer = "y" if yes else ""
+    while answer not in ("y", "n"):
+        if answer == "d":
+            out.say(*_lines(wanted))
+        answer = out.ask("write this?", {"y": "yes", "d": "diff", "n": "no"}, what="init")
+    return answer == "y"
+
+
+def _files(changes: Sequence[Change]) -> Iterator[str]:
+    for change in changes:
+        sign = "-" if change.after is None else "+" if change.before is None else "~"
+        command = change.agent.command_typed
+        part = {"hooks": "hooks", "command": command, "skill": "the skill"}[change.part]
+        yield f"{sign} {change.path}  {part} for {change.agent.title}"
 
 
 def _lines(changes: Sequence[Change]) -> "Iterator[Text]":

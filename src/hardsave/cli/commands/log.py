@@ -154,6 +154,8 @@ def _nothing(session: Session, found: Told) -> str:
     if known if name is None else name in known:
         if found.shape == "prompts" and not found.is_filtered:
             return f"nothing was prompted{where or ' here'}; 'hardsave log' shows what was saved"
+        if name is None and not found.is_filtered and not session.timelines_here:
+            return "nothing was saved in this directory; 'hardsave log --all' shows all others"
         return f"there is nothing like that{where}"
     if deleted := session.deleted_hint(name if known else None):
         return deleted

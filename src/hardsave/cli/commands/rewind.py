@@ -22,6 +22,8 @@ from hardsave.errors import HardsaveError, Misuse
 from hardsave.vault import json_data
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from hardsave.agents.conversation import Resumption
     from hardsave.cli.picker.state import Action
     from hardsave.vault.restore.plan import FileChanges
@@ -438,13 +440,19 @@ def _is_agreed(
     if around is not None and around.restart:
         return True
     if out.can_ask:
-        out.say(*rewind_plan.plan_lines(plan, options, session.now))
+        out.say(*_planned(session, plan, options))
     answers = {"y": "yes", "d": "diff", "n": "no"} if plan.files else {"y": "yes", "n": "no"}
     while True:
         answer = out.ask("rewind?", answers, what="rewind")
         if answer != "d":
             return answer == "y"
         out.say(*rewind_plan.patches(plan))
+
+
+def _planned(session: Session, plan: Rewind, options: RewindOptions) -> "Iterator[Text]":
+    yield from rewind_plan.plan_lines(plan, options, session.now)
+    if options.paths is None and not _is_elsewhere(session, options):
+        yield from rewind_plan.reached_outside(past.reached_outside(session, plan.target))
 
 
 def _answer(
@@ -461,9 +469,7 @@ def _answer(
     session.out.result(
         lambda: {**json_data.rewind(done, dry_run=dry_run), **also},
         lambda: (
-            rewind_plan.plan_lines(done, options, session.now)
-            if is_plan
-            else rewind_plan.done_lines(done, options)
+            _planned(session, done, options) if is_plan else rewind_plan.done_lines(done, options)
         ),
     )
 

@@ -30,14 +30,14 @@ SHOWN = 10
 @command(
     "show",
     examples="""
-        hardsave show @
+        hardsave show                  the head
         hardsave show main:7 --full
         hardsave show plan-ready --state
         hardsave show @~2 --file src/parser.py > parser-as-it-was.py
     """,
     takes=ON_A_TIMELINE,
 )
-@click.argument("ref", type=REF)
+@click.argument("ref", type=REF, default="@")
 @click.option(
     "-n",
     "--messages",

@@ -16,7 +16,7 @@ from hardsave.values.spelling import to_json
 
 if TYPE_CHECKING:
     from hardsave.runtime.plan import Workflow
-    from hardsave.runtime.workflow import Run
+    from hardsave.runtime.workflow import Outcome, Run
 
 
 FILE = click.argument("file", type=click.Path())
@@ -158,10 +158,14 @@ def _data(run: "Run", failed: str | None) -> dict[str, Any]:
 
 def _lines(run: "Run") -> list[str]:
     steps = [
-        f"  {wording.shown(name)}: {step.status}  {wording.line(str(step.answer), 100)}"
+        f"  {wording.shown(name)}: {step.status}  {wording.line(_said(step), 100)}"
         for name, step in run.steps.items()
     ]
     return [f"{run.id} of {wording.shown(run.workflow)}", *steps]
+
+
+def _said(step: "Outcome") -> str:
+    return str(step.answer) if step.status == "completed" else step.error
 
 
 COMMANDS = {"run": run, "check": check}

@@ -16,7 +16,7 @@ import hardsave
 def think(text: str) -> list[str]:
     """Stands for a model: what there is to do."""
     time.sleep(0.1)
-    return [f"{verb} {text.lower()}" for verb in ("plan to", "begin to", "go on to", "finish to")]
+    return [f"{text.lower()}: {part}" for part in ("plan it", "begin", "go on", "finish")]
 
 
 def act(action: str) -> str:
@@ -35,7 +35,7 @@ def handle(attempt: hardsave.Attempt) -> str:
 
 
 def main(store: str, *texts: str) -> None:
-    logging.basicConfig(format="    %(message)s")  # what recovery has found is a warning
+    logging.basicConfig(format="%(message)s")  # what recovery has found is a warning
     with hardsave.open(store) as vault:
         for text in texts:
             vault.tasks.add(text.lower().replace(" ", "-"), text)

@@ -17,7 +17,7 @@ from hardsave.wording import in_our_words
 
 STATS = 40  # files whose lines are counted
 _KEPT = 3  # paths that stay as they are
-_NAMED = 4  # effects and sessions
+_NAMED = 4  # steps and sessions
 _DIFF_LINES = 20_000
 
 Planner = Callable[[str, What], Rewind]
@@ -49,16 +49,7 @@ def diff(plan: Planner, id: str, what: What) -> list[Text]:
 
 def notes(found: Since, shown_name: Callable[[str], str], what: What) -> Iterator[Text]:
     """What has happened since that does not go back, and whose work goes back too."""
-    if found.outside:
-        times = sum(number for _, number in found.outside)
-        some = ", ".join(
-            f"{wording.shown(phrase)}{f' ×{number}' if number > 1 else ''}"
-            for phrase, number in found.outside[:_NAMED]
-        )
-        more = f" and {len(found.outside) - _NAMED} more" if len(found.outside) > _NAMED else ""
-        yield _warning(
-            f"{wording.count(times, 'call')} since reached outside, still done: {some}{more}"
-        )
+    yield from rewind_plan.reached_outside(found.outside)
     if found.others and what != "state":
         names = ", ".join(wording.shown(shown_name(name)) for name in found.others[:_NAMED])
         more = f" and {len(found.others) - _NAMED} more" if len(found.others) > _NAMED else ""

@@ -1,6 +1,6 @@
 """What a rewind takes back, and how that is shown: before it happens, and afterwards."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hardsave.vault.restore.plan import FileChanges
 
 NAMED = 10  # files that were not saved
+_CALLS = 4  # that reached outside
 
 What = Literal["all", "state", "files"]
 Scope = Literal["mine", "everyone"]
@@ -129,6 +130,22 @@ def what_stays_behind(
         yield draw.line((f"{indent}! ", "warning"), f"{more} were not saved either")
     if found.checkout is not None:
         yield draw.line((f"{indent}! ", "warning"), _branches(found.checkout))
+
+
+def reached_outside(calls: Sequence[tuple[str, int]]) -> "Iterator[Text]":
+    """What calls have done since beyond the files of this machine, and how often."""
+    from hardsave.cli.render import draw
+
+    if not calls:
+        return
+    some = ", ".join(
+        f"{wording.shown(phrase)}{f' ×{number}' if number > 1 else ''}"
+        for phrase, number in calls[:_CALLS]
+    )
+    more = f" and {len(calls) - _CALLS} more" if len(calls) > _CALLS else ""
+    times = wording.count(sum(number for _, number in calls), "call")
+    said = f"{times} since reached outside, still done: {some}{more}"
+    yield draw.line(("! ", "warning"), said)
 
 
 def _branches(found: "Checkout") -> str:
