@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from hardsave.stores.postgres import PostgresStore
 from tests.own_postgres import OwnServer, own_folder, pooler, url_of
 
 ROUNDS = [pytest.param(2), pytest.param(100, marks=pytest.mark.torture)]
+AT_ONCE = 20.0  # seconds, on a machine that is busy; the server ends what is idle after 30
 OPEN = """
     SELECT count(*) FROM pg_stat_activity
     WHERE application_name = 'hardsave' AND state <> 'idle' AND pid <> pg_backend_pid()
@@ -133,13 +135,42 @@ def test_a_client_that_is_stopped_anywhere_leaves_no_row_locked(
                     assert client.stdout.readline()
                 os.kill(client.pid, signal.SIGSTOP)
                 vault.timeline("other").save({"round": at})
+                end = time.monotonic() + AT_ONCE
                 while server.ask(OPEN):
-                    pass
+                    assert time.monotonic() < end, "a transaction of it is open"
                 os.kill(client.pid, signal.SIGCONT)
     finally:
         client.kill()
         client.wait()
         client.stdout.close()
+
+
+@pytest.mark.torture
+def test_followers_beside_eight_processes_miss_nothing(server: OwnServer, url: str) -> None:
+    with hardsave.open(url) as vault:
+        command = [sys.executable, "-m", "tests.crash.postgres_client", url]
+        clients = [
+            subprocess.Popen([*command, f"process {at} ", "2"], stdout=subprocess.PIPE, text=True)
+            for at in range(8)
+        ]
+        followers, seen = (
+            [vault.follow(0) for _ in range(3)],
+            [list[Any](), list[Any](), list[Any]()],
+        )
+        while len(seen[0]) < 5_000:
+            for follower, found in zip(followers, seen, strict=True):
+                found += follower.read()
+        for client in clients:
+            client.kill()
+        told = [line.strip() for client in clients for line in client.communicate()[0].split("\n")]
+        for follower, found in zip(followers, seen, strict=True):
+            while events := follower.read():
+                found += events
+            numbers = [event.number for event in found]
+            assert numbers == list(range(1, len(numbers) + 1))
+            ids = {event.checkpoint.id for event in found if event.checkpoint is not None}
+            assert {id for id in told if len(id) == len(max(told, key=len))} <= ids
+        log(__name__).warning("3 followers saw %d saves of 8 processes", len(seen[0]))
 
 
 def take_all(server: OwnServer, held: list[psycopg.Connection[Any]]) -> None:

@@ -67,6 +67,7 @@ class Site:
     "point",
     [
         "workspace",  # the files are to be taken over
+        "files",  # their contents are there, and not in place
         "save: write returned",
         "added delegated",
         "completed fix",

@@ -29,6 +29,7 @@ from hardsave.stores.ledger import TaskQuery, every
 from hardsave.stores.postgres import PostgresStore
 from hardsave.vault.jobs.state import Job
 from hardsave.vault.save import attached
+from hardsave.workspace.restore.steps import Steps
 
 LEASE = 1.0
 PATIENCE = 60.0
@@ -114,8 +115,13 @@ def points(url: str) -> list[str]:
 
 
 def _watch_what_has_no_fence(before: Callable[[str], None]) -> None:
-    """Notes, and what receivers are told: these are looked after right before they are sent."""
-    connect, put_notes = callback._to, attached.put_notes
+    """Notes, and what receivers are told: these are looked after right before they are sent. And
+    the files that an attempt begins with, of which some are there by then."""
+    connect, put_notes, take = callback._to, attached.put_notes, Steps.take
+
+    def taken(steps: Steps) -> Any:
+        before("files")
+        return take(steps)
 
     def connected(*given: Any) -> Any:
         made = connect(*given)
@@ -128,6 +134,7 @@ def _watch_what_has_no_fence(before: Callable[[str], None]) -> None:
 
     vars(callback)["_to"] = connected
     vars(attached)["put_notes"] = put
+    Steps.take = taken  # type: ignore[method-assign, assignment] # it does one job
 
 
 def stop_before(url: str, folder: str, name: str, at: int) -> None:

@@ -209,12 +209,12 @@ def test_a_host_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes(sit
 
 
 @pytest.mark.parametrize(
-    ("rounds", "lease", "number"),
+    ("rounds", "lease", "number", "limit"),
     [
-        (1, TUNED_LEASE, signal.SIGKILL),
-        pytest.param(20, TUNED_LEASE, signal.SIGKILL, marks=pytest.mark.torture),
-        pytest.param(2, LEASE_SECONDS, signal.SIGKILL, marks=pytest.mark.torture),
-        pytest.param(5, LEASE_SECONDS, signal.SIGTERM, marks=pytest.mark.torture),
+        (1, TUNED_LEASE, signal.SIGKILL, None),
+        pytest.param(20, TUNED_LEASE, signal.SIGKILL, 5.0, marks=pytest.mark.torture),
+        pytest.param(2, LEASE_SECONDS, signal.SIGKILL, 30.0, marks=pytest.mark.torture),
+        pytest.param(5, LEASE_SECONDS, signal.SIGTERM, 1.0, marks=pytest.mark.torture),
     ],
 )
 def test_a_job_whose_host_dies_or_is_told_to_stop_goes_on_at_another_with_its_files(
@@ -222,8 +222,11 @@ def test_a_job_whose_host_dies_or_is_told_to_stop_goes_on_at_another_with_its_fi
     rounds: int,
     lease: float,
     number: signal.Signals,
+    limit: float | None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """The limits, in seconds until the agent has its files, are for a machine that has time."""
+    is_busy = os.getloadavg()[0] > (os.cpu_count() or 1)
     site.add("fix", FILES)
     working, waiting = site.host("a", lease), site.host("b", lease)
     found = _first(working, waiting)
@@ -243,6 +246,9 @@ def test_a_job_whose_host_dies_or_is_told_to_stop_goes_on_at_another_with_its_fi
         what = f"{rounds} × {number.name}, a lease of {lease} s, {FILES} files"
         shown = f"median {statistics.median(took):.2f} s, longest {max(took):.2f} s"
         sys.stderr.write(f"\n{what}: {shown}\n")
+        if limit is not None and is_busy:
+            sys.stderr.write(f"NOT CHECKED against {limit} s: this machine has other work\n")
+    assert limit is None or is_busy or statistics.median(took) <= limit
 
 
 def _first(*hosts: Host) -> Host:

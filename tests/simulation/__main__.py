@@ -15,8 +15,12 @@ from tests.simulation.simulation import Outcome, Setting, Simulation
 
 
 def run(setting: Setting, seed: int) -> Outcome:
+    before = logging.root.manager.disable
     logging.disable()  # that workers are taken for dead is what is simulated
-    return Simulation(seed, setting).run()
+    try:
+        return Simulation(seed, setting).run()
+    finally:
+        logging.disable(before)
 
 
 def main() -> None:

@@ -42,7 +42,8 @@ def test_the_store_its_backup_its_disk_its_hooks_and_missed_saves_are_told(
         assert fact(visitor, "Checkpoints").endswith("in 2 timelines")
         assert fact(visitor, "Saves that hooks missed") == "1, in all projects"
         assert fact(visitor, "Queued without a worker") == "1: hardsave worker runs them"
-        for what in ("backup", "disk", "missed saves", "Claude Code", "Codex"):
+        of_files = ("backup", "disk") if server.store.startswith("sqlite:") else ()
+        for what in (*of_files, "missed saves", "Claude Code", "Codex"):
             expect(page.locator(".findings li").filter(has_text=what)).to_have_count(1)
         (missed / "1.json").unlink()
         page.keyboard.press("l")
@@ -116,6 +117,8 @@ def test_verify_says_that_all_is_sound_and_what_is_not(chromium: Browser, start:
         expect(said).to_contain_text("1 checkpoint and")
         expect(said).to_contain_text("are sound")
         expect(page.locator("#verify")).to_be_focused()
+        if not server.store.startswith("sqlite:"):
+            return  # there is no file to damage
         spoil(server.store.removeprefix("sqlite:///"))
         page.locator("#verify").click()
         expect(said).to_contain_text("hardsave store repair saves what can be read")

@@ -170,6 +170,49 @@ def test_everything_else_is_repeated_if_a_message_is_lost(
     assert store.stats(None).objects == 2
 
 
+def act(vault: hardsave.Vault) -> list[Any]:
+    """Something of everything, and what has come of it."""
+    line = vault.timeline("main")
+    for turn in range(3):
+        line.append({"said": [f"turn {turn}"]})
+    vault.put_notes(line.get("@"), {"seen": True})
+    line.fork(":1", name="other").save({"said": ["otherwise"]})
+    line.rewind(":2", what="state")
+    vault.undo()
+    vault.tasks.add("work", "do it")
+    with vault.tasks.attempt("work") as attempt:
+        attempt.step("first", lambda: 1)
+        line.append({"said": ["at work"]})
+    vault.tasks.close()
+    return [
+        [(each.name, len(each), each.load()) for each in vault.timelines()],
+        [each.kind for each in vault.tasks.history("work")],
+        [each.kind for each in vault.operations()],
+        [each.checkpoint is not None for each in vault.follow(0).read()],
+    ]
+
+
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("loses", ["reply", "request"])
+def test_whichever_message_is_lost_all_is_done_once(
+    loses: str, every: int, proxy: Proxy, tmp_path: Path
+) -> None:
+    with hardsave.open(url_of(tmp_path)) as vault:
+        expected = act(vault)
+    at, lost = 0, 1
+    while lost:
+        with hardsave.open(url_of(tmp_path, host=proxy.host), user=f"u{at}") as vault:
+            vault._context.store._news.tell = lambda: None  # type: ignore[attr-defined] # of its own
+            proxy.loses, proxy.spares, before = loses, at, proxy.lost
+            assert act(vault) == expected, f"{loses} {at} was lost"
+            lost = proxy.lost - before
+            proxy.loses = ""
+        at += every
+    assert at > 30
+    with hardsave.open(url_of(tmp_path)) as vault:
+        assert vault.store.verify().ok
+
+
 def test_connections_that_the_server_has_ended_are_no_error(
     store: PostgresStore, tmp_path: Path
 ) -> None:
