@@ -61,6 +61,7 @@ class Visitor:
         self.page.goto(self.server.link)
         with self.page.expect_navigation():
             self.page.get_by_role("button", name="Log in").click()
+        self.page.goto("about:blank")  # the page after the login asks for nothing any more
         _logins[self.server.link] = self.context.storage_state()
 
     def go(self, screen: str, **params: str) -> None:
