@@ -61,7 +61,8 @@ class Visitor:
         self.page.goto(self.server.link)
         with self.page.expect_navigation():
             self.page.get_by_role("button", name="Log in").click()
-        _logins[self.server.url] = self.context.storage_state()
+        self.page.goto("about:blank")  # the page after the login asks for nothing any more
+        _logins[self.server.link] = self.context.storage_state()
 
     def go(self, screen: str, **params: str) -> None:
         """Open a screen anew, as a link from elsewhere does."""
@@ -90,13 +91,15 @@ class Visitor:
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
 
-_logins: dict[str, Any] = {}  # by the address of a server: the cookies of its browser
+# The cookies of a server's browser, by the link that the server has printed. Its address would not
+# do: a later server may get the port of an earlier one, and knows none of its logins.
+_logins: dict[str, Any] = {}
 
 
 @contextmanager
 def visiting(browser: Browser, server: Server, **options: Any) -> Iterator[Visitor]:
     """A browser at a server: the one that has logged in there, with all of its tabs closed."""
-    known = _logins.get(server.url)
+    known = _logins.get(server.link)
     about = {"viewport": {"width": 1400, "height": 900}, "storage_state": known, **options}
     context = browser.new_context(**about)
     try:

@@ -107,7 +107,6 @@ def test_eight_tabs_of_one_browser_are_all_live(chromium: Browser, start: Start)
         line = vault.timeline("busy")
         line.append({"messages": [user("Go on")]})
         with visiting(chromium, server) as visitor:
-            visitor.page.goto("about:blank")  # the page after the login may listen already
             streams: list[str] = []
             visitor.context.on(
                 "request",

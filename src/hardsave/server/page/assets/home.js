@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { count, fill, framed, h } from "./dom.js";
 import { keys } from "./keys.js";
-import { listen } from "./live.js";
+import { isGap, listen } from "./live.js";
 import { Needs } from "./needs.js";
 import { fail, failed } from "./notices.js";
 import { amend, go, remember, remembered } from "./router.js";
@@ -43,7 +43,7 @@ class Home {
         { key: "x", about: "Failed only", act: () => this.failed.click() },
       ]),
     ];
-    this.load();
+    this.loading = this.load();
   }
 
   build(place) {
@@ -157,8 +157,9 @@ class Home {
     }
   }
 
-  heard({ kind, items }) {
-    if (kind === "reload") this.renewAll();
+  heard(message) {
+    const { kind, items } = message;
+    if (isGap(message)) this.loading?.then(() => this.renewAll());
     if (kind !== "events") return;
     for (const event of items) if (event.timeline) this.changed.add(event.timeline);
     if (this.changed.size)

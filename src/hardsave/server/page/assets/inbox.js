@@ -7,7 +7,7 @@ import { CHOICES, answer, callOf, valueOf } from "./answers.js";
 import { count, fill, h, keyed, line, shown, when } from "./dom.js";
 import { stepRow } from "./job.js";
 import { keys } from "./keys.js";
-import { listen } from "./live.js";
+import { isGap, listen } from "./live.js";
 import { countWaiting } from "./main.js";
 import { REACH, message } from "./message.js";
 import { dialog, fail, failed, say } from "./notices.js";
@@ -39,8 +39,8 @@ class Inbox {
     this.root = h("div", { class: "page" }, h("div", { class: "heading" }, h("h1", {}, "Inbox"), this.number), this.body);
     fill(place, this.root);
     this.stop = [
-      listen(({ kind, items }) => {
-        if (kind === "reload" || (kind === "events" && items.some((each) => each.task))) this.later();
+      listen((message) => {
+        if (isGap(message) || (message.kind === "events" && message.items.some((each) => each.task))) this.later();
       }),
       keys("Inbox", [
         { key: "j ArrowDown", about: "Next question", act: () => this.step(1) },

@@ -20,6 +20,12 @@ export function listen(listener) {
   return () => listeners.delete(listener);
 }
 
+/** Whether a screen has to read anew what it has read: it may have missed what happened before the page
+ * was told of it. */
+export function isGap({ kind, connected }) {
+  return kind === "reload" || (kind === "state" && connected);
+}
+
 function tell(message) {
   if (message.kind === "state") last = message;
   for (const listener of [...listeners]) listener(message);

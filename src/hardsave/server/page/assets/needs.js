@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { count, fill, h, line, when } from "./dom.js";
-import { listen } from "./live.js";
+import { isGap, listen } from "./live.js";
 import { fail } from "./notices.js";
 import { href } from "./router.js";
 
@@ -17,8 +17,8 @@ export class Needs {
     this.section = section;
     this.isAll = false;
     this.asked = new AbortController();
-    this.stop = listen(({ kind, items }) => {
-      if (kind === "reload" || (kind === "events" && items.some((each) => each.task || each.checkpoint?.status === "failed"))) this.later();
+    this.stop = listen((message) => {
+      if (isGap(message) || (message.kind === "events" && message.items.some((each) => each.task || each.checkpoint?.status === "failed"))) this.later();
     });
     this.load();
   }

@@ -3,20 +3,23 @@
 import { fill, h, shown } from "./dom.js";
 
 const SECONDS = 12;
+const SECONDS_TO_ACT = 60;
 
-/** Says something; `act` is a button beside it: { label, run }. */
+/** Says something; `act` is a button beside it: { label, run }. That of another act goes: what it would
+ * undo is not the last one any more. */
 export function say(text, { act = null, isProblem = false } = {}) {
   const place = document.getElementById("notices");
   const close = h("button", { class: "plain", "aria-label": "Close this notice", onclick: () => note.remove() }, "×");
   const note = h(
     "div",
-    { class: isProblem ? "notice problem" : "notice", role: isProblem ? "alert" : "status" },
+    { class: `notice${isProblem ? " problem" : ""}${act ? " acting" : ""}`, role: isProblem ? "alert" : "status" },
     h("p", {}, shown(text)),
     act && h("button", { onclick: () => (note.remove(), act.run()) }, act.label),
     close,
   );
+  if (act) for (const each of place.querySelectorAll(".acting")) each.remove();
   place.append(note);
-  if (!isProblem) setTimeout(() => note.remove(), SECONDS * 1000);
+  if (!isProblem) setTimeout(() => note.remove(), (act ? SECONDS_TO_ACT : SECONDS) * 1000);
   return note;
 }
 

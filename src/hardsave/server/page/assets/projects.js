@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { fill, framed, h, line, shown, when } from "./dom.js";
 import { keys, step } from "./keys.js";
-import { follow, listen } from "./live.js";
+import { follow, isGap, listen } from "./live.js";
 import { failed } from "./notices.js";
 import { amend, href } from "./router.js";
 
@@ -40,16 +40,18 @@ export function show(place, params) {
     }
   }
 
+  let loading = null;
+  const again = () => (loading = (loading ?? Promise.resolve()).then(load)); // the last answer counts
   follow(null);
   const stop = [
-    listen(({ kind }) => (kind === "projects" || kind === "reload") && load()),
+    listen((message) => (message.kind === "projects" || isGap(message)) && again()),
     keys("Projects", [
       { key: "j ArrowDown", about: "Next project", act: () => step(rows, 1) },
       { key: "k ArrowUp", about: "Project before", act: () => step(rows, -1) },
       { key: "f", about: "Filter", act: () => text.focus() },
     ]),
   ];
-  load();
+  again();
   return {
     title: "Projects",
     amend: (given) => {

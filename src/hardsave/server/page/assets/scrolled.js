@@ -6,11 +6,17 @@ import { keep, kept } from "./router.js";
 const PAUSE = 150; // milliseconds without scrolling, after which a place is kept
 const BY_HAND = ["wheel", "touchmove", "pointerdown", "keydown"]; // after these a person scrolls
 
+/** Calls `take` once an element has stood still, if the page is where it was then. */
+function noting(element, take) {
+  let where = "";
+  const note = settled(() => where === location.hash && take(), PAUSE);
+  element.addEventListener("scroll", () => ((where = location.hash), note()), { passive: true });
+}
+
 /** Keeps the place of a virtual list under a name; `key()` says what it shows. What comes back goes
  * there, if the same is shown as then. */
 export function keepPlace(list, name, key = () => "") {
-  const note = settled(() => list.isConnected && keep({ [name]: { key: key(), ...list.anchor } }), PAUSE);
-  list.addEventListener("scroll", note, { passive: true });
+  noting(list, () => list.isConnected && keep({ [name]: { key: key(), ...list.anchor } }));
   return () => {
     const known = kept()[name];
     if (known?.key === key() && known.row + known.offset !== 0) list.jump(known.row, known.offset);
@@ -26,8 +32,7 @@ export function keepScroll(place) {
     grown?.disconnect();
     isReturning = false;
   };
-  const note = settled(() => isReturning || keep({ scrolled: place.scrollTop }), PAUSE);
-  place.addEventListener("scroll", note, { passive: true });
+  noting(place, () => isReturning || keep({ scrolled: place.scrollTop }));
   for (const kind of BY_HAND) addEventListener(kind, stop, { passive: true });
   return () => {
     stop();

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { actKeys, jobActs, taskActs } from "./acts.js";
 import { count, fill, h, keyed, line, shown, when } from "./dom.js";
 import { keys, step } from "./keys.js";
-import { listen } from "./live.js";
+import { isGap, listen } from "./live.js";
 import { fail, failed } from "./notices.js";
 import { amend, href, keep, kept } from "./router.js";
 
@@ -32,8 +32,8 @@ class Work {
     this.below = h("p", {});
     fill(place, h("div", { class: "page" }, h("div", { class: "heading" }, h("h1", {}, "Work"), this.tabs), h("div", { class: "filters" }, this.states), this.said, this.rows, this.below));
     this.stop = [
-      listen(({ kind, items }) => {
-        if (kind === "reload" || (kind === "events" && items.some((each) => each.task))) this.later();
+      listen((message) => {
+        if (isGap(message) || (message.kind === "events" && message.items.some((each) => each.task))) this.later();
       }),
       keys("Work", [
         { key: "j ArrowDown", about: "Next", act: () => step(this.rows, 1) },
