@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import wording
+from hardsave import Checkpoint, wording
 from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import ALSO_REMOTE, command
 from hardsave.cli.render import job_lines
@@ -134,9 +134,14 @@ def show(session: Session, job: str, verbose: bool) -> None:
         lambda: _lines(session, found, items, verbose=verbose),
         paged=True,
     )
-    files = None if head is None or session.remote is not None else head.files
-    if found.is_over and files is not None and session.where(files) != str(session.directory):
-        session.out.hint("bring its files here with", "rewind", found.lineage, "--into", ".")
+    if found.is_over and isinstance(head, Checkpoint) and head.files is not None:
+        _say_where_files_are(session, found, session.where(head.files))
+
+
+def _say_where_files_are(session: Session, job: "Job", where: str) -> None:
+    """Where hosts share a store, a job works in a directory of its own."""
+    if where != str(session.directory):
+        session.out.hint("bring its files here with", "rewind", job.lineage, "--into", ".")
 
 
 def _inspected(job: "Job", items: list[Any], *, verbose: bool) -> dict[str, Any]:
