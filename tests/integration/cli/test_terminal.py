@@ -260,7 +260,7 @@ def test_init_names_the_files_that_it_asks_about_and_shows_their_lines_if_asked(
     with project.screen("init", width=120, height=24) as seen:
         seen.wait_for("write this? yes (y), diff (d), no (n)")
         named = [line for line in seen.lines if line.startswith("+ ")]
-        assert named[0] == f"+ {settings}  hooks for Claude Code"
+        assert named[0] == f"+ Claude Code, hooks: {settings}"
         assert len(named) == 5
         assert not settings.exists()
         seen.type("d\n")
