@@ -135,6 +135,15 @@ class Prompt(NamedTuple):
         return total(step.files for step in self.steps)
 
     @property
+    def changed_before(self) -> Counts | None:
+        """What became of files before it was typed, since the step before: by hand, mostly. None if
+        no checkpoint was made then, or it was the first."""
+        one = self.before
+        if one is None or one.told.prompt != self.text or "" in (one.files or {}):
+            return None
+        return one.files
+
+    @property
     def _ends(self) -> Iterator[Row]:
         if self.before is not None and self.before.timeline == self.timeline:
             yield self.before

@@ -257,10 +257,10 @@ def test_init_names_the_files_that_it_asks_about_and_shows_their_lines_if_asked(
     for agent in ("claude", "codex", "qwen"):
         (project.path.parent / f".{agent}").mkdir()
     settings = project.path.parent / ".claude" / "settings.json"
-    with project.screen("init", width=120, height=24) as seen:
+    with project.screen("init", width=250, height=24) as seen:
         seen.wait_for("write this? yes (y), diff (d), no (n)")
         named = [line for line in seen.lines if line.startswith("+ ")]
-        assert named[0] == f"+ {settings}  hooks for Claude Code"
+        assert named[0] == f"+ Claude Code, hooks: {settings}"
         assert len(named) == 5
         assert not settings.exists()
         seen.type("d\n")
@@ -269,3 +269,29 @@ def test_init_names_the_files_that_it_asks_about_and_shows_their_lines_if_asked(
         seen.wait_for(f"Claude Code: hooks installed in {settings}")
         assert seen.ended() == 0
     assert "PostToolBatch" in settings.read_text()
+
+
+def test_where_others_worked_a_user_is_asked_whose_changes_go_back(project: Project) -> None:
+    with hardsave.open() as vault:
+        (project.path / "theirs.py").write_text("theirs\n")
+        vault.timeline("session-2").save({}, workspace=project.path, status="running")
+    before = project.files()
+    typed = ("rewind", "session-1:1", "--timeline", "session-1")
+    asked = "whose changes go back? mine alone (m), everyone's (e), nothing (n)"
+    with project.screen(*typed) as seen:
+        seen.wait_for(asked)
+        assert "theirs.py (session-2)" in seen.text
+        seen.type("n\n")
+        assert seen.ended() == 1
+        assert "nothing was done" in seen.text
+    assert project.files() == before
+    for answer, left in (("m", {"theirs.py": "theirs\n"}), ("e", {})):
+        with project.screen(*typed) as seen:
+            seen.wait_for(asked)
+            seen.type(f"{answer}\n")
+            seen.wait_for("rewind? yes (y)")
+            seen.type("y\n")
+            assert seen.ended() == 0
+        assert project.files() == {"parser.py": "# a line\n", **left}
+        assert project.run("undo", "--timeline", "session-1").returncode == 0
+    assert project.run(*typed).returncode == 4

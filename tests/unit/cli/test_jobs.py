@@ -283,6 +283,20 @@ def test_a_workflow_runs_and_goes_on_after_a_failure(run: Run, jobs_project: Pat
     assert done.data["steps"]["first"] == broken.data["steps"]["first"]
 
 
+def test_files_of_a_job_that_lie_elsewhere_are_brought_here_as_it_says(
+    run: Run, jobs_project: Path, tmp_path: Path
+) -> None:
+    assert "--into" not in run("jobs", "show", "done").err
+    (elsewhere := tmp_path / "attempt").mkdir()
+    (elsewhere / "made.txt").write_text("made\n")
+    with hardsave.open() as vault:  # as a worker does where hosts share a store
+        vault.timeline("done").append({"messages": []}, workspace=elsewhere)
+    typed = "rewind done --into ."
+    assert f"bring its files here with: hardsave {typed}" in run("jobs", "show", "done").err
+    assert run(*typed.split(), "--yes").code == Exit.DONE
+    assert (jobs_project / "made.txt").read_text() == "made\n"
+
+
 def test_a_step_that_failed_says_why_and_an_input_is_asked_for_as_it_is_typed(
     run: Run, jobs_project: Path
 ) -> None:

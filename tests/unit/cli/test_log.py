@@ -262,6 +262,16 @@ def test_a_row_fits_its_terminal_and_uses_a_wide_one(
     assert any("Bash(make)  b.txt" in line for line in lines) is (width == 200)
 
 
+def test_what_a_user_changed_by_hand_stands_beside_the_prompt_that_follows(
+    two_sessions: Path, run: Run
+) -> None:
+    (two_sessions / "b.txt").write_text("by hand\n")
+    with hardsave.open() as vault:
+        Agent(vault.timeline(SECOND), two_sessions).prompt("Go on")
+    row = run("log").out.splitlines()[0].split()
+    assert [row[0], row[1], *row[3:]] == ["@", ":10", "~1", "Go", "on"]
+
+
 def test_a_narrow_terminal_has_room_for_titles(two_sessions: Path) -> None:
     from hardsave.cli.commands import timelines
 

@@ -611,3 +611,12 @@ def test_a_log_of_a_directory_where_nothing_was_saved_says_where_the_others_are(
     monkeypatch.chdir(other)
     assert "nothing was saved in this directory; 'hardsave log --all' shows" in run("log").err
     assert "there is nothing like that" in run("log", "--status", "failed").err
+
+
+def test_a_timeline_without_files_is_not_said_to_have_saved_nothing(
+    run: Run, project: Path
+) -> None:
+    assert "nothing was saved here yet" in run("status").err
+    with hardsave.open() as vault:
+        vault.timeline("session-1").save({"turn": 1})
+    assert "no files were saved here yet; 'hardsave save' saves them" in run("status").err

@@ -454,3 +454,13 @@ def test_a_preview_names_what_calls_have_done_outside_since(project: Path, run: 
     )
     assert "outside" not in run("rewind", ":4", "--dry-run").out
     assert "outside" not in run("rewind", ":1", "--dry-run", "--path", "a.txt").out
+
+
+def test_a_fork_says_how_it_is_taken_back(run: Run, session_1: Path) -> None:
+    """A bare undo is about this directory, and may take back a rewind here."""
+    run("rewind", "plan-ready", "--yes")
+    late = files(session_1)
+    told = run("fork", "@~1", "../beside").err
+    assert "take it back with: hardsave undo --timeline beside" in told
+    assert "took back the fork on beside" in run("undo", "--timeline", "beside").out
+    assert files(session_1) == late

@@ -149,6 +149,17 @@ def test_a_prompt_is_gone_back_to_where_its_hook_saved() -> None:
     ]
 
 
+def test_what_changed_before_a_prompt_is_told_beside_it_where_that_is_known() -> None:
+    store = Store()
+    store.save(prompted("one"), files={"": 3})
+    store.save(Told(prompt="one", phase="answer"), said="yes", new_messages=2, files={"+": 2})
+    store.save(prompted("two"), files={"~": 1})
+    store.save(said="no", new_messages=1, files={"-": 1})
+    store.save(Told(prompt="three"), said="two calls", new_messages=3, files={"+": 4})
+    told = [(each.text, each.changed_before) for each in store.tell().prompts]
+    assert told == [("three", None), ("two", {"~": 1}), ("one", None)]
+
+
 def test_without_hooks_a_prompt_is_gone_back_to_the_checkpoint_before_its_answer() -> None:
     store = Store()
     store.save(files={"": 3}, is_counted=True)

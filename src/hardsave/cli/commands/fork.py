@@ -66,6 +66,7 @@ def make(session: Session, source: Checkpoint, target: str | None, name: str | N
         lambda: _data(line.name, source, path, back), lambda: _lines(line.name, source, path)
     )
     session.out.hint("look at it with", "log", "--timeline", line.name)
+    session.hint_undo(line.name)
     if path is not None and Path(path).is_relative_to(session.directory):
         session.out.say(
             "it lies in this workspace, and is saved and rewound with it; choose a place"

@@ -148,7 +148,7 @@ def _files(changes: Sequence[Change]) -> Iterator[str]:
         sign = "-" if change.after is None else "+" if change.before is None else "~"
         command = change.agent.command_typed
         part = {"hooks": "hooks", "command": command, "skill": "the skill"}[change.part]
-        yield f"{sign} {change.path}  {part} for {change.agent.title}"
+        yield f"{sign} {change.agent.title}, {part}: {change.path}"
 
 
 def _lines(changes: Sequence[Change]) -> "Iterator[Text]":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hardsave import wording
+from hardsave import Checkpoint, wording
 from hardsave.cli.arguments import JOB, REF, one_of
 from hardsave.cli.command import ALSO_REMOTE, command
 from hardsave.cli.render import job_lines
@@ -67,7 +67,13 @@ def list_(session: Session, every: bool, in_numbers: bool) -> None:
 @click.option("--prompt", required=True, help="What its agent is asked to do.")
 @click.option("--agent", default="default", show_default=True, help="Its name with the worker.")
 @click.option("--max-turns", type=click.IntRange(1), default=50, show_default=True)
-@click.option("--retries", type=click.IntRange(0, 99), default=0, show_default=True)
+@click.option(
+    "--retries",
+    type=click.IntRange(0, 99),
+    default=0,
+    show_default=True,
+    help="How often it goes on by itself, after it failed or its worker died.",
+)
 @click.option("--callback", metavar="URL", help="Told when it is over.")
 def submit(
     session: Session, job: str, prompt: str, agent: str, max_turns: int, retries: int, callback: str
@@ -119,19 +125,23 @@ def _say_who_runs_it(session: Session, job: "Job") -> None:
 def show(session: Session, job: str, verbose: bool) -> None:
     """Show one job: how far it is, what was said, which tools it called."""
     found = session.jobs.get(job)
-    items = _messages(session, found)
+    vault = session.vault if session.remote is None else session.remote
+    head = vault.timeline(found.lineage).head
+    said = None if head is None else messages.of(head.state)
+    items = [] if said is None else list(said[1])
     session.out.result(
         lambda: _inspected(found, items, verbose=verbose),
         lambda: _lines(session, found, items, verbose=verbose),
         paged=True,
     )
+    if found.is_over and isinstance(head, Checkpoint) and head.files is not None:
+        _say_where_files_are(session, found, session.where(head.files))
 
 
-def _messages(session: Session, job: "Job") -> list[Any]:
-    vault = session.vault if session.remote is None else session.remote
-    head = vault.timeline(job.lineage).head
-    found = None if head is None else messages.of(head.state)
-    return [] if found is None else list(found[1])
+def _say_where_files_are(session: Session, job: "Job", where: str) -> None:
+    """Where hosts share a store, a job works in a directory of its own."""
+    if where != str(session.directory):
+        session.out.hint("bring its files here with", "rewind", job.lineage, "--into", ".")
 
 
 def _inspected(job: "Job", items: list[Any], *, verbose: bool) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from hardsave import Checkpoint, Rewind, Timeline, config, wording
 from hardsave.cli import current_timeline, going_on, past
 from hardsave.cli.arguments import REF, one_of
 from hardsave.cli.command import ON_A_TIMELINE, YES, command
-from hardsave.cli.errors import Exit
-from hardsave.cli.render import phrases, rewind_plan
+from hardsave.cli.errors import Exit, in_lines
+from hardsave.cli.render import phrases, refs, rewind_plan
 from hardsave.cli.render.rewind_plan import RewindOptions
 from hardsave.cli.render.summary import Summaries
 from hardsave.cli.session import Session
-from hardsave.errors import HardsaveError, Misuse
+from hardsave.errors import Conflict, HardsaveError, Misuse
 from hardsave.vault import json_data
 
 if TYPE_CHECKING:
@@ -109,8 +109,10 @@ def rewind(
     if not _is_elsewhere(session, options):
         options, whose = past.whole_directory(session, options, target, is_named=ref is not None)
     line, options = _where(session, target, options)
-    with session.out.busy("looking"):
-        plan = line.rewind(target.id, **options.asked(), dry_run=True)
+    planned = _plan(session, line, target, options, may_ask=not (yes or dry_run))
+    if planned is None:
+        return _nothing_done(session)
+    plan, options = planned
     if plan.files and whose:
         session.out.say(whose)
     if not options.does_something(plan):
@@ -138,6 +140,27 @@ def rewind(
         if failed is None and leaving.restarted(session, back):
             return None
     return _go_on(session, back, line.name, failed, at_once=resume)
+
+
+def _plan(
+    session: Session, line: Timeline, target: Checkpoint, options: RewindOptions, *, may_ask: bool
+) -> tuple[Rewind, RewindOptions] | None:
+    """What would happen. Where others have changed files, too, a user at a terminal says whose go
+    back, and need not type the command again; None: nothing shall."""
+    try:
+        with session.out.busy("looking"):
+            return line.rewind(target.id, **options.asked(), dry_run=True), options
+    except Conflict as error:
+        told, hint, _ = str(error).partition("; scope=")
+        if not hint or not may_ask or not session.out.can_ask:
+            raise
+    session.out.say(in_lines(refs.in_text(told)))
+    answers = {"m": "mine alone", "e": "everyone's", "n": "nothing"}
+    answer = session.out.ask("whose changes go back?", answers, what="rewind")
+    if answer == "n":
+        return None
+    options = options._replace(scope="mine" if answer == "m" else "everyone")
+    return _plan(session, line, target, options, may_ask=False)
 
 
 def _go_on(

@@ -62,6 +62,8 @@ def _data(session: Session, found: "WorkspaceStatus", head: Checkpoint | None) -
 def _hint(session: Session, found: "WorkspaceStatus") -> None:
     if found.last is None:
         nothing = "nothing was saved here yet; 'hardsave save' makes the first checkpoint"
+        if session.line.head is not None:
+            nothing = "no files were saved here yet; 'hardsave save' saves them"
         session.out.say(session.saved_above or session.deleted_hint() or nothing)
     elif found.files:
         own = session.timeline_option

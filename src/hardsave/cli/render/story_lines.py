@@ -38,9 +38,10 @@ def drawn(found: Told, heads: Heads, now: datetime, width: int) -> list[Text]:
 
 def _prompt(prompt: Prompt, now: datetime, width: int, *, is_folded: bool) -> tuple[Text, ...]:
     mark = rows.prompt_mark(prompt)
-    is_short = is_folded or width < rows.NARROW
+    is_short = width < rows.NARROW
     count = Text("" if is_short else wording.count(len(prompt.steps), "step"), style="quiet")
-    files = Text() if is_short else draw.tally(prompt.files)
+    whole = None if is_short else prompt.files
+    files = draw.tally(prompt.changed_before if is_folded else whole)
     return (
         Text(mark, style=rows.STYLES[mark]),
         _ref(prompt.before, {}),
