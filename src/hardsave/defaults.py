@@ -56,6 +56,7 @@ LEASE_SECONDS = 25.0  # without a heartbeat for so long, a process counts as dea
 LEASE_HEARTBEATS = 3  # in the time of a lease: two may fail
 MAX_LEASE_SECONDS = 3600  # the longest lease that can be taken
 MAX_ATTEMPTS = 3  # of a task
+MOST_ATTEMPTS = 100  # that it may be given
 KEEP_COMPLETED = 100  # completed tasks stay when old ones are forgotten
 CLEANUP_EVERY = 10  # iterations after which old ones are forgotten; 0: never
 GRACE_SECONDS = 10.0  # that a runner which is told to stop waits for its attempts
@@ -68,6 +69,7 @@ RETRY_MAX_SECONDS = 300.0  # up to this
 # Jobs
 
 JOB_TURNS = 50
+JOB_DEATHS = 3  # of its workers that a job on a shared store survives, besides its retries
 JOB_DAYS = 7  # for so long after its last save a job that is not finished can be resumed
 LEFT_DIRECTORIES = 8  # of attempts that have failed or died, that stay on a host for people
 LEFT_DIRECTORY_SECONDS = 86_400  # for so long

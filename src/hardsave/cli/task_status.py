@@ -71,5 +71,7 @@ def _said(kind: str, task: "Task") -> str:
     if kind == "asked":
         return f"asks, {wording.line(task.question or '', 200)}"
     if kind == "interrupted":
-        return "its process has died; it is put back to work"
+        left = "it is put back to work"
+        spent = "it has no attempt left, and counts as failed"
+        return f"its process has died; {spent if task.state == 'failed' else left}"
     return "handed back; the attempt does not count" if kind == "handed_back" else kind

@@ -51,7 +51,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsave.config.nodes import composed
-from hardsave.defaults import MAX_CONFIG_BYTES
+from hardsave.defaults import MAX_CONFIG_BYTES, MOST_ATTEMPTS
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
 
@@ -165,7 +165,8 @@ def _of_user(setting: str, objection: Callable[[Any], str], list_of: str = "") -
 RECOVERY = ("auto", "manual")
 PROFILES = ("development", "production", "long-running")
 CODE_AGENT_SECTION = ("server", "checkpoint")
-_ATTEMPTS = _Key("max_attempts", _number(1, 100), needs_trust=False)  # of failed work alone
+# Of failed work alone: no finished work runs again by it.
+_ATTEMPTS = _Key("max_attempts", _number(1, MOST_ATTEMPTS), needs_trust=False)
 _KEEP = _Key("keep_completed", _number(0, 1_000_000))  # forgotten work runs again when added again
 SECTIONS: Mapping[tuple[str, ...], Mapping[str, _Key]] = {
     (): {

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from hardsave.defaults import MOST_ATTEMPTS
 from hardsave.errors import Misuse
 from hardsave.objects.hashing import digest
 from hardsave.objects.records import TaskRecord
@@ -32,8 +33,8 @@ def new(
     names.check_text("the key of a task", "" if key is None else key)
     if not _is_between(-_MOST, priority, _MOST):
         raise Misuse(f"priority is between {-_MOST} and {_MOST}, not {priority!r}")
-    if not _is_between(1, max_attempts, 100):
-        raise Misuse(f"max_attempts is between 1 and 100, not {max_attempts!r}")
+    if not _is_between(1, max_attempts, MOST_ATTEMPTS):
+        raise Misuse(f"max_attempts is between 1 and {MOST_ATTEMPTS}, not {max_attempts!r}")
     if not isinstance(metadata, Mapping | None):
         raise Misuse(f"metadata is a dict, not {metadata!r}")
     if isinstance(after, str):  # its letters are no ids

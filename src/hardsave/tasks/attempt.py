@@ -67,6 +67,7 @@ class Attempt(Listener):
         self._fenced = Work(fences=(Fence(record.name, record.epoch),))  # what each step relies on
         self._pid = os.getpid()
         self._mutex = threading.Lock()
+        self._is_last = False
         self._is_over = False
         self._is_lost = False
         self._loss = threading.Event()  # for who waits
@@ -257,7 +258,7 @@ class Attempt(Listener):
     def _again_at(self, error: BaseException | str, now: int) -> int | None:
         """When to try again; None if that is not worth it."""
         raised = error if isinstance(error, BaseException) else Exception(error)
-        is_worth_it = retry.is_worth_it(self._retry, raised)
+        is_worth_it = retry.is_worth_it(self._retry, raised) and not self._is_last
         if self._record.attempts >= self._record.max_attempts or not is_worth_it:
             return None
         seconds = retry.wait_seconds(self._retry, self._record.attempts, self._context.random)
@@ -425,6 +426,12 @@ def check_standing(attempt: Attempt) -> None:
 def working(attempt: Attempt) -> current.Working:
     """Inside, what is saved belongs to this attempt."""
     return current.Working(_AtWork(attempt))
+
+
+def make_last(attempt: Attempt) -> None:
+    """Let the task fail if this attempt fails, though it has more left: those are for processes
+    that die."""
+    attempt._is_last = True
 
 
 def end_block(attempt: Attempt, error: BaseException | None) -> bool:

@@ -104,6 +104,11 @@ class OutlivedTask(Record):
         )
 
 
+def _has_left(task: Task) -> bool:
+    """Whether a task that was interrupted has an attempt left."""
+    return task.attempts < task.max_attempts
+
+
 class RecoveryReport(Record):
     """What was found at the start of a session. Its text is meant for people."""
 
@@ -138,8 +143,7 @@ class RecoveryReport(Record):
         for dead in self.dead:
             yield f"  session {dead.session!r}, begun {_moment(dead.since)}: {dead.why}"
         for task in self.interrupted[:MOST_SHOWN]:
-            left = task.attempts < task.max_attempts
-            what = self._again() if left else "has no attempt left, and counts as failed"
+            what = self._again() if _has_left(task) else "has no attempt left, and counts as failed"
             yield (
                 f"  interrupted: {task.id} ({task.text!r}), attempt {task.attempts} of "
                 f"{task.max_attempts}, begun {_moment(task.started_at)}: {what}"
@@ -148,7 +152,7 @@ class RecoveryReport(Record):
             yield f"  and {len(self.interrupted) - MOST_SHOWN} more"
         for each in self.outlived:
             yield f"  {each}"
-        goes_on = self.put_back and not self.outlived
+        goes_on = self.put_back and not self.outlived and all(map(_has_left, self.interrupted))
         yield (
             f"  {self._left()}, {self._failed()}, {self.iterations} iterations so far"
             + ("; work goes on, nothing to do by hand" if goes_on else "")

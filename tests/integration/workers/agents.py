@@ -1,6 +1,8 @@
 """Agents for workers that tests start: no model is asked."""
 
+import os
 import random
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -56,3 +58,18 @@ def filing(job: Job) -> Agent[None, Any]:
         return "changed"
 
     return agent
+
+
+def fated(job: Job) -> Agent[Any, Any]:
+    """Its prompt says what becomes of each attempt: `die,fail,say`. The last one is repeated."""
+    fates = job.spec.prompt.split(",")
+    fate = fates[min(job.attempts, len(fates)) - 1]
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if fate == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if fate == "fail":
+            raise RuntimeError("it fails")
+        return ModelResponse(parts=[TextPart("said")])
+
+    return Agent(FunctionModel(answer))

@@ -97,6 +97,24 @@ def test_a_job_waits_for_a_worker_that_has_what_it_needs(crew: Crew) -> None:
     crew.wait("said", "answered", "c")
 
 
+@pytest.mark.parametrize(
+    ("fates", "retries", "state", "attempts"),
+    [
+        ("die", 0, "failed", 4),
+        ("die,fail,say", 0, "failed", 2),
+        ("fail,die,die,say", 1, "succeeded", 4),
+    ],
+)
+def test_the_death_of_a_worker_is_no_failure_of_its_job(
+    crew: Crew, fates: str, retries: int, state: str, attempts: int
+) -> None:
+    crew.vault.jobs.add("job", fates, agent="fated", retries=retries)
+    while (job := crew.vault.jobs.get("job")).state not in ("succeeded", "failed"):
+        process = crew.start("worker", agents=["fated"], lease=1.5)
+        until(lambda: process.poll() is not None or crew.vault.jobs.get("job").state == state)  # noqa: B023 # it is called at once
+    assert (job.state, job.attempts) == (state, attempts)
+
+
 def test_what_a_queue_has_lost_is_still_done_and_once(crew: Crew) -> None:
     for name in ("a", "b"):
         crew.start(name, concurrency=2, ask=0.5)

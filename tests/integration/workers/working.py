@@ -16,7 +16,7 @@ import hardsave
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.stores.postgres import queue_thread
 from hardsave.tasks import slots
-from tests.integration.workers.agents import echoing, filing
+from tests.integration.workers.agents import echoing, fated, filing
 
 AT_ONCE = hardsave.Retry(first_seconds=0, max_seconds=0)
 
@@ -56,7 +56,8 @@ def run_tasks(options: argparse.Namespace, vault: hardsave.Vault) -> None:
 
 def run_jobs(options: argparse.Namespace, vault: hardsave.Vault) -> None:
     echo = echoing(lambda said: tell(options.effects, f"{said} answered {options.name}"))
-    agents: dict[str, Any] = {name: filing if name == "files" else echo for name in options.agents}
+    known = {"files": filing, "fated": fated}
+    agents: dict[str, Any] = {name: known.get(name, echo) for name in options.agents}
     Worker(vault, agents, unknown="retry").run(
         options.name,
         concurrency=options.concurrency,

@@ -72,7 +72,8 @@ def list_(session: Session, every: bool, in_numbers: bool) -> None:
     type=click.IntRange(0, 99),
     default=0,
     show_default=True,
-    help="How often it goes on by itself, after it failed or its worker died.",
+    help="How often it goes on by itself after it failed, or after its worker died; on a store "
+    "that machines share it also survives three deaths of workers.",
 )
 @click.option("--callback", metavar="URL", help="Told when it is over.")
 def submit(

@@ -71,7 +71,7 @@ def worker(
     Agents are those of Pydantic AI, or functions that make one for a job. Jobs that need an agent
     or a model which this worker was not given are left to workers that have it. Any number of
     workers, on any number of hosts, may share a store on PostgreSQL: each job runs once, and goes
-    on at another worker when its own dies, as often as its --retries say.
+    on at another worker when its own dies, three times at least.
 
     Ctrl-C and SIGTERM stop it: what does not end in time is handed back, and goes on elsewhere.
     """

@@ -32,7 +32,7 @@ from hardsave.runtime.event_loop import Submitted
 from hardsave.runtime.jobs import closing, files, notices, occurrences
 from hardsave.runtime.loop.retrying import RETRY, Sleep
 from hardsave.tasks import offers
-from hardsave.tasks.attempt import Attempt
+from hardsave.tasks.attempt import Attempt, make_last
 from hardsave.tasks.executor import Runner, side_loop
 from hardsave.tasks.retry import Retry
 from hardsave.tasks.slots import Lanes
@@ -164,6 +164,8 @@ class Worker:
         if specs.is_purged(spec):
             raise Misuse(f"job {attempt.id!r} was purged, its prompt too; add another one")
         self._closing.want(job.id, spec)
+        if self._failures(attempt) >= spec.retries:
+            make_last(attempt)
         line = self._vault.timeline(spec.lineage)
         head = _begun(line, spec, id)
         if head is not None:
@@ -171,6 +173,14 @@ class Worker:
         with files.at_work(self._vault, attempt, spec, line, head) as workspace:
             outcome = self._answered(attempt, _working_in(job, workspace), spec, id, workspace)
         return _storable(outcome.output)
+
+    def _failures(self, attempt: Attempt) -> int:
+        """How often it has failed before; the death of a worker is no failure."""
+        if attempt.number == 1:
+            return 0
+        history = self._vault.tasks.history(attempt.id)
+        deaths = sum(each.kind == "interrupted" for each in history)
+        return attempt.number - 1 - deaths
 
     def _answered(
         self, attempt: Attempt, job: Job, spec: JobSpec, id: JobId, workspace: Workspace | None

@@ -69,10 +69,11 @@ class Jobs(JobReads):
 
         `agent` is a name that a worker knows; until one that does runs, it stays queued. After a
         failure or a crash it is tried again by itself `retries` times, for as long as it has
-        turns; after that `resume` takes it up. On success its history stays, or is purged with its
-        prompt and its result: then it is known by its id alone. `callback` is told when it is over,
-        until it has answered. For the `key` see `resume`: without one, a job of this id that was
-        asked the same is the same request.
+        turns; after that `resume` takes it up. On a store that machines share, three crashes of its
+        workers are no failure of it: it goes on even without `retries`. On success its history
+        stays, or is purged with its prompt and its result: then it is known by its id alone.
+        `callback` is told when it is over, until it has answered. For the `key` see `resume`:
+        without one, a job of this id that was asked the same is the same request.
         """
         if specs.parse(id).number != 1:
             raise Misuse(f"{id!r} reads as a job that was resumed; choose an id without '~N'")
@@ -150,7 +151,7 @@ class Jobs(JobReads):
             id=str(id),
             text=text,
             key=f"{specs.KEY}:{id}",
-            max_attempts=1 + spec.retries,
+            max_attempts=specs.most_attempts(spec, is_shared=self._context.store.is_shared),
             priority=priority,
             not_before=None,
             after=(),

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from hardsave.defaults import JOB_TURNS
+from hardsave.defaults import JOB_DEATHS, JOB_TURNS, MOST_ATTEMPTS
 from hardsave.errors import Misuse
 from hardsave.tuples import NamedTuple
 from hardsave.vault.purge import REPLACEMENT
@@ -111,6 +111,13 @@ class JobSpec:
             raise Misuse(f"on_success is 'archive' or 'purge', not {self.on_success!r}")
         if self.callback is not None:
             check_url(self.callback)
+
+
+def most_attempts(spec: JobSpec, *, is_shared: bool) -> int:
+    """How often a job may be begun: once, for each retry, and where another machine can take it up
+    also for each death of a worker. No worker takes up what a program runs by itself."""
+    deaths = JOB_DEATHS if is_shared and spec.agent != OWN_PROGRAM else 0
+    return min(1 + spec.retries + deaths, MOST_ATTEMPTS)
 
 
 def check_url(url: str) -> None:
