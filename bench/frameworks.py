@@ -9,11 +9,13 @@ from bench.setting import Setting
 def langgraph(setting: Setting) -> list[Row]:
     """Disk, and time of the processor: puts run in threads beside the graph."""
     place, turns = setting.place / "frameworks", setting.choose(500, 60)
-    ours = graphs.play(graphs.ours, Plain, place / "ours", turns)
-    deltas = graphs.play(graphs.ours, Deltas, place / "our-deltas", turns)
-    theirs = graphs.play(graphs.sqlite, Plain, place / "theirs", turns)
-    delta = graphs.play(graphs.sqlite, Deltas, place / "delta", turns)
-    bounds = {"put": 0.5, "invoke": 0.7, "history": 1 / 8, "get": 0.75}
+    ours, deltas, theirs, delta = graphs.together(
+        graphs.play(graphs.ours, Plain, place / "ours", turns),
+        graphs.play(graphs.ours, Deltas, place / "our-deltas", turns),
+        graphs.play(graphs.sqlite, Plain, place / "theirs", turns),
+        graphs.play(graphs.sqlite, Deltas, place / "delta", turns),
+    )
+    bounds = {"put": 0.5, "invoke": 0.7, "history": 1 / 8, "get": 0.75, "fresh": 2.0}
     delta_bounds = {"invoke": 1.3, "history": 1 / 8}
     return [
         _disk("SqliteSaver", turns, ours, theirs, at_most(1 / 100)),
@@ -30,12 +32,15 @@ CALLS = {
     "invoke": "invoke, at the end",
     "history": f"get_state_history(limit={graphs.HISTORY})",
     "get": "get_tuple, warm",
+    "fresh": "get_tuple, a new process",
 }
 
 
 def _disk(name: str, turns: int, ours: Played, theirs: Played, target: Target | None = None) -> Row:
     figure = f"a graph of {turns} turns, disk, closed, beside the {name}"
-    return Row(figure, size(ours.disk), size(theirs.disk), ours.disk / theirs.disk, "×", target)
+    beside = f"and {size(ours.backup)} of a backup beside it"
+    ratio = ours.disk / theirs.disk
+    return Row(figure, size(ours.disk), size(theirs.disk), ratio, "×", target, beside)
 
 
 def _times(
