@@ -1,7 +1,12 @@
 """A graph of LangGraph's under our saver, beside its SqliteSaver and its delta channel."""
 
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+
 from bench import graphs
-from bench.graphs import Deltas, Plain, Played
+from bench.companion import companion
+from bench.graphs import Played
 from bench.report import Row, Target, at_most, growth, size
 from bench.setting import Setting
 
@@ -9,11 +14,11 @@ from bench.setting import Setting
 def langgraph(setting: Setting) -> list[Row]:
     """Disk, and time of the processor: puts run in threads beside the graph."""
     place, turns = setting.place / "frameworks", setting.choose(500, 60)
-    ours, deltas, theirs, delta = graphs.together(
-        graphs.play(graphs.ours, Plain, place / "ours", turns),
-        graphs.play(graphs.ours, Deltas, place / "our-deltas", turns),
-        graphs.play(graphs.sqlite, Plain, place / "theirs", turns),
-        graphs.play(graphs.sqlite, Deltas, place / "delta", turns),
+    ours, deltas, theirs, delta = _played(
+        ("ours", "Plain", str(place / "ours"), str(turns)),
+        ("ours", "Deltas", str(place / "our-deltas"), str(turns)),
+        ("sqlite", "Plain", str(place / "theirs"), str(turns)),
+        ("sqlite", "Deltas", str(place / "delta"), str(turns)),
     )
     bounds = {"put": 0.5, "invoke": 0.7, "history": 1 / 8, "get": 0.75, "fresh": 2.0}
     delta_bounds = {"invoke": 1.3, "history": 1 / 8}
@@ -25,6 +30,19 @@ def langgraph(setting: Setting) -> list[Row]:
         _disk("delta channel, both with it", turns, deltas, delta),
         *_times("delta channel, both with it", deltas, delta, dict.fromkeys(delta_bounds)),
     ]
+
+
+def _played(*plays: Sequence[str]) -> list[Played]:
+    """Each in a process of its own; they take turns."""
+    found: dict[int, Played] = {}
+    with ExitStack() as stack:
+        players = [stack.enter_context(companion("bench.graph_player", *each)) for each in plays]
+        while len(found) < len(players):
+            for at in {*range(len(players))} - found.keys():
+                said = players[at].answer("next\n")
+                if said != "more":
+                    found[at] = Played(**json.loads(said))
+    return [found[at] for at in range(len(players))]
 
 
 CALLS = {

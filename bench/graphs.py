@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from time import process_time, thread_time
 from typing import Annotated, Any, TypedDict
@@ -28,8 +27,8 @@ from hardsave.adapters.langgraph import HardsaveSaver
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 EDGE = 50  # turns at the end that are measured
-TRIES = 9
-FRESH = 5  # processes
+TRIES = 15
+FRESH = 3  # processes
 HISTORY = 20
 Opening = Callable[[Path], Any]
 Saver = Any
@@ -88,9 +87,9 @@ def graph(saver: Saver, schema: type) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-def play(opening: Opening, schema: type, folder: Path, turns: int) -> Iterator[Played]:
-    """So many turns under a saver, and what is asked of it then; told after each step, to be taken
-    in turns with other savers: what else is at work on the machine slows all of them."""
+def play(opening: Opening, schema: type, folder: Path, turns: int) -> Iterator[Played | None]:
+    """So many turns under a saver, and what is asked of it then, step by step; in the end what that
+    took. Savers take turns, so what else is at work on the machine slows all of them."""
     played = Played()
     folder.mkdir(parents=True)
     with opening(folder) as saver:
@@ -99,7 +98,7 @@ def play(opening: Opening, schema: type, folder: Path, turns: int) -> Iterator[P
         for turn in range(turns):
             asked = HumanMessage(f"question {turn}: " + "what about it? " * 8, id=f"q{turn}")
             taken.append(_cpu(partial(app.invoke, {"messages": [asked]}, THREAD)))
-            yield played
+            yield None
         played.invoke = median(taken[-EDGE:])
         check(len(_history(app)[0].values["messages"]) == 2 * turns, "a turn is missing")
         measures = {"history": partial(_history, app), "get": partial(saver.get_tuple, THREAD)}
@@ -107,13 +106,13 @@ def play(opening: Opening, schema: type, folder: Path, turns: int) -> Iterator[P
             taken = []
             for _ in range(TRIES):
                 taken.append(_cpu(call))
-                yield played
+                yield None
             setattr(played, name, median(taken))
         if schema is Plain:
             taken = []
             for seconds in _puts(saver):
                 taken.append(seconds)
-                yield played
+                yield None
             played.put = median(taken[1:])
     sizes = {each.name: each.stat().st_size for each in folder.iterdir()}
     played.backup = sum(size for name, size in sizes.items() if name.endswith("-backup"))
@@ -121,16 +120,9 @@ def play(opening: Opening, schema: type, folder: Path, turns: int) -> Iterator[P
     taken = []
     for _ in range(FRESH):
         taken.append(_in_a_process(opening.__name__, folder))
-        yield played
+        yield None
     played.fresh = median(taken)
-
-
-def together(*plays: Iterator[Played]) -> list[Played]:
-    """All of them, step by step in turns."""
-    played: dict[int, Played] = {}
-    for step in zip_longest(*plays):
-        played.update((at, each) for at, each in enumerate(step) if each is not None)
-    return list(played.values())
+    yield played
 
 
 def _in_a_process(opening: str, folder: Path) -> float:
