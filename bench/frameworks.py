@@ -1,7 +1,12 @@
 """A graph of LangGraph's under our saver, beside its SqliteSaver and its delta channel."""
 
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+
 from bench import graphs
-from bench.graphs import Deltas, Plain, Played
+from bench.companion import companion
+from bench.graphs import Played
 from bench.report import Row, Target, at_most, growth, size
 from bench.setting import Setting
 
@@ -9,11 +14,13 @@ from bench.setting import Setting
 def langgraph(setting: Setting) -> list[Row]:
     """Disk, and time of the processor: puts run in threads beside the graph."""
     place, turns = setting.place / "frameworks", setting.choose(500, 60)
-    ours = graphs.play(graphs.ours, Plain, place / "ours", turns)
-    deltas = graphs.play(graphs.ours, Deltas, place / "our-deltas", turns)
-    theirs = graphs.play(graphs.sqlite, Plain, place / "theirs", turns)
-    delta = graphs.play(graphs.sqlite, Deltas, place / "delta", turns)
-    bounds = {"put": 0.5, "invoke": 0.7, "history": 1 / 8, "get": 0.75}
+    ours, deltas, theirs, delta = _played(
+        ("ours", "Plain", str(place / "ours"), str(turns)),
+        ("ours", "Deltas", str(place / "our-deltas"), str(turns)),
+        ("sqlite", "Plain", str(place / "theirs"), str(turns)),
+        ("sqlite", "Deltas", str(place / "delta"), str(turns)),
+    )
+    bounds = {"put": 0.5, "invoke": 0.7, "history": 1 / 8, "get": 0.75, "fresh": 2.0}
     delta_bounds = {"invoke": 1.3, "history": 1 / 8}
     return [
         _disk("SqliteSaver", turns, ours, theirs, at_most(1 / 100)),
@@ -25,17 +32,33 @@ def langgraph(setting: Setting) -> list[Row]:
     ]
 
 
+def _played(*plays: Sequence[str]) -> list[Played]:
+    """Each in a process of its own; they take turns."""
+    found: dict[int, Played] = {}
+    with ExitStack() as stack:
+        players = [stack.enter_context(companion("bench.graph_player", *each)) for each in plays]
+        while len(found) < len(players):
+            for at in {*range(len(players))} - found.keys():
+                said = players[at].answer("next\n")
+                if said != "more":
+                    found[at] = Played(**json.loads(said))
+    return [found[at] for at in range(len(players))]
+
+
 CALLS = {
     "put": "put of a state of so many turns",
     "invoke": "invoke, at the end",
     "history": f"get_state_history(limit={graphs.HISTORY})",
     "get": "get_tuple, warm",
+    "fresh": "get_tuple, a new process",
 }
 
 
 def _disk(name: str, turns: int, ours: Played, theirs: Played, target: Target | None = None) -> Row:
     figure = f"a graph of {turns} turns, disk, closed, beside the {name}"
-    return Row(figure, size(ours.disk), size(theirs.disk), ours.disk / theirs.disk, "×", target)
+    beside = f"and {size(ours.backup)} of a backup beside it"
+    ratio = ours.disk / theirs.disk
+    return Row(figure, size(ours.disk), size(theirs.disk), ratio, "×", target, beside)
 
 
 def _times(

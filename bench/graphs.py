@@ -1,9 +1,12 @@
 """One graph, a conversation of messages as objects, under each saver of LangGraph's and ours."""
 
+import resource
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import process_time, thread_time
@@ -25,6 +28,7 @@ from hardsave.adapters.langgraph import HardsaveSaver
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 EDGE = 50  # turns at the end that are measured
 TRIES = 15
+FRESH = 3  # processes
 HISTORY = 20
 Opening = Callable[[Path], Any]
 Saver = Any
@@ -46,12 +50,13 @@ class Deltas(TypedDict):
 class Played:
     """What a saver took, in seconds of the processor, and bytes."""
 
-    disk: int = 0
+    disk: int = 0  # closed, without the backup that ours makes beside its store
+    backup: int = 0
     invoke: float = 0.0
     put: float = 0.0
     history: float = 0.0
     get: float = 0.0
-    turns: list[float] = field(default_factory=list)
+    fresh: float = 0.0  # a new process that reads the newest state: imports, too
 
 
 @contextmanager
@@ -82,35 +87,62 @@ def graph(saver: Saver, schema: type) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-def play(opening: Opening, schema: type, folder: Path, turns: int) -> Played:
-    """So many turns under a saver, and what is asked of it then."""
+def play(opening: Opening, schema: type, folder: Path, turns: int) -> Iterator[Played | None]:
+    """So many turns under a saver, and what is asked of it then, step by step; in the end what that
+    took. Savers take turns, so what else is at work on the machine slows all of them."""
     played = Played()
     folder.mkdir(parents=True)
     with opening(folder) as saver:
         app = graph(saver, schema)
+        taken = []
         for turn in range(turns):
             asked = HumanMessage(f"question {turn}: " + "what about it? " * 8, id=f"q{turn}")
-            played.turns.append(_cpu(partial(app.invoke, {"messages": [asked]}, THREAD)))
-        played.invoke = median(played.turns[-EDGE:])
-        found = _history(app)
-        check(len(found[0].values["messages"]) == 2 * turns, "a turn is missing")
-        played.history = median([_cpu(partial(_history, app)) for _ in range(3)])
-        played.get = median([_cpu(partial(saver.get_tuple, THREAD)) for _ in range(TRIES)])
+            taken.append(_cpu(partial(app.invoke, {"messages": [asked]}, THREAD)))
+            yield None
+        played.invoke = median(taken[-EDGE:])
+        check(len(_history(app)[0].values["messages"]) == 2 * turns, "a turn is missing")
+        measures = {"history": partial(_history, app), "get": partial(saver.get_tuple, THREAD)}
+        for name, call in measures.items():
+            taken = []
+            for _ in range(TRIES):
+                taken.append(_cpu(call))
+                yield None
+            setattr(played, name, median(taken))
         if schema is Plain:
-            played.put = _put(saver, turns)
-    played.disk = sum(each.stat().st_size for each in folder.iterdir())
-    return played
+            taken = []
+            for seconds in _puts(saver):
+                taken.append(seconds)
+                yield None
+            played.put = median(taken[1:])
+    sizes = {each.name: each.stat().st_size for each in folder.iterdir()}
+    played.backup = sum(size for name, size in sizes.items() if name.endswith("-backup"))
+    played.disk = sum(sizes.values()) - played.backup
+    taken = []
+    for _ in range(FRESH):
+        taken.append(_in_a_process(opening.__name__, folder))
+        yield None
+    played.fresh = median(taken)
+    yield played
+
+
+def _in_a_process(opening: str, folder: Path) -> float:
+    program = f"from bench.graphs import *\nwith {opening}(Path({str(folder)!r})) as saver:\n"
+    command = [sys.executable, "-c", program + "    assert saver.get_tuple(THREAD)"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _history(app: Any) -> list[Any]:
     return list(app.get_state_history(THREAD, limit=HISTORY))
 
 
-def _put(saver: Saver, turns: int) -> float:
-    """A put of a state with so many turns, of which two messages are new."""
+def _puts(saver: Saver) -> Iterator[float]:
+    """Puts of a state with so many turns, of which two messages are new."""
     config = saver.get_tuple(THREAD).config
     messages = saver.get_tuple(THREAD).checkpoint["channel_values"]["messages"]
-    version, taken = None, []
+    version = None
     for number in range(TRIES):
         messages = [*messages, HumanMessage(f"next {number}"), AIMessage(f"said {number}")]
         version = saver.get_next_version(version, None)
@@ -121,8 +153,7 @@ def _put(saver: Saver, turns: int) -> float:
         }
         begin = thread_time()
         config = saver.put(config, made, {"source": "loop", "step": number}, {"messages": version})
-        taken.append(thread_time() - begin)
-    return median(taken[1:])
+        yield thread_time() - begin
 
 
 def _cpu(call: Callable[[], object]) -> float:

@@ -56,7 +56,7 @@ def test_nothing_is_imported_constructed_or_run(tmp_path: Path) -> None:
             name = f"langgraph/t{number}" if value != "warm" else "langgraph/warm"
             state = {"messages": [value], "x": value, "__checkpoint__": {"v": 2, "ts": value}}
             about = {"id": "i", "parent": None, "metadata": {"source": "loop", "x": value}}
-            notes = {"0 0 t": ["", "t", 0, "messages", value]}
+            notes = {"0 0 t": ["", "messages", value]}
             vault.timeline(name).save(state, name="root", metadata=about, notes=notes)
     in_a_process(__name__, "read_all()", tmp_path)
 

@@ -1,7 +1,6 @@
 """The history of channels that are kept as deltas: what steps wrote, back to a whole value."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from langgraph.checkpoint.base import DeltaChannelHistory, PendingWrite
 
@@ -20,8 +19,8 @@ def history(
     written: dict[str, list[PendingWrite]] = {name: [] for name in channels}
     left = set(channels)
     for one in _ancestors(threads, place) if left else ():
-        writes = pending(_of(counted(one.notes, None), left), values)
-        for write in reversed(writes):
+        writes = [each for each in counted(one.notes, None) if each.channel in left]
+        for write in reversed(pending(writes, values)):
             written[write[1]].append(write)
         state = one.state
         for name in [name for name in left if escaped(name) in state]:
@@ -33,10 +32,6 @@ def history(
     for name in channels:
         found.setdefault(name, {"writes": []})["writes"] = written[name][::-1]
     return found
-
-
-def _of(notes: Sequence[Any], channels: set[str]) -> list[Any]:
-    return [note for note in notes if note[3] in channels]
 
 
 def _ancestors(threads: Threads, place: Place) -> Iterator[hardsave.Checkpoint]:

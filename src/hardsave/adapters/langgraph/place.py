@@ -24,6 +24,16 @@ Shared: TypeAlias = dict[bytes, Any]
 """Items of long lists as the graph had them, by the addresses of their objects."""
 
 
+class Write(NamedTuple):
+    """A pending write. Its note has the index and the task in its key, and the rest as its data."""
+
+    path: str
+    task: str
+    place: int  # among the writes of its task
+    channel: str
+    value: Any  # as it is stored
+
+
 class Place(NamedTuple):
     """A checkpoint of a thread; without an id the newest."""
 
@@ -75,11 +85,11 @@ def _value(stored: Any, values: Values, shared: Shared | None) -> Any:
 def tuple_of(
     found: hardsave.Checkpoint,
     thread: str,
-    writes: Iterable[Any],
+    writes: Iterable[Write],
     values: Values,
     shared: Shared | None = None,
 ) -> CheckpointTuple:
-    """What LangGraph gets; `writes` are the notes that count. Tuples with the same `shared` have
+    """What LangGraph gets; `writes` are those that count. Tuples with the same `shared` have
     the same items in their long lists: each is read and made once."""
     said = found.metadata
     place = Place(thread, said.get("ns", ""), said["id"])
@@ -103,7 +113,7 @@ def _unescaped(name: str) -> str:
     return name[: -len(_ESCAPE)] if name.startswith(BESIDE) else name
 
 
-class Writes(NamedTuple):
+class Notes(NamedTuple):
     """Writes of a task as notes. Those of tasks stay as they came first; special ones, such as an
     error, are replaced."""
 
@@ -113,29 +123,33 @@ class Writes(NamedTuple):
 
 def notes_of(
     writes: Sequence[tuple[str, Any]], task: str, path: str, era: int, values: Values
-) -> Writes:
+) -> Notes:
     """`era` tells writes that came after a rewind to their checkpoint from those before: see
     `counted`."""
-    notes = Writes({}, {})
+    notes = Notes({}, {})
     for at, (channel, value) in enumerate(writes):
         index = WRITES_IDX_MAP.get(channel, at)
         kept = notes.regular if index >= 0 else notes.special
-        kept[f"{era} {index} {task}"] = [path, task, index, channel, values.plain(value)]
+        kept[f"{era} {index} {task}"] = [path, channel, values.plain(value)]
     return notes
 
 
-def counted(notes: Mapping[str, Any], era: int | None) -> list[Any]:
-    """The notes that count: those of an era, or of the last one that wrote any.
+def counted(notes: Mapping[str, Any], era: int | None) -> list[Write]:
+    """The writes that count: those of an era, or of the last one that wrote any.
 
     After a rewind to a checkpoint its tasks are to run again, so what they wrote before must not
     count. An era is the number of the newest checkpoint there was by then; 0 without a rewind.
     """
-    eras = {key: int(key.partition(" ")[0]) for key in notes}
-    last = max(eras.values(), default=0) if era is None else era
-    return [note for key, note in notes.items() if eras[key] == last]
+    found = [(key.split(" ", 2), note) for key, note in notes.items()]
+    last = max((int(key[0]) for key, _ in found), default=0) if era is None else era
+    return [
+        Write(path, task, int(index), channel, value)
+        for (of, index, task), (path, channel, value) in found
+        if int(of) == last
+    ]
 
 
-def pending(notes: Iterable[Any], values: Values) -> list[PendingWrite]:
+def pending(writes: Iterable[Write], values: Values) -> list[PendingWrite]:
     """Writes in the order in which a step applies them."""
-    ordered = sorted(notes, key=lambda note: writes_sort_key(*note[:3]))
-    return [(task, channel, values.revived(value)) for _, task, _, channel, value in ordered]
+    ordered = sorted(writes, key=lambda write: writes_sort_key(*write[:3]))
+    return [(each.task, each.channel, values.revived(each.value)) for each in ordered]
