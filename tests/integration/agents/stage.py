@@ -112,6 +112,15 @@ class Stage:
                 found |= {path: attributed(after, path) for path in paths}
         return found
 
+    def check_told(self, made: dict[str, str]) -> None:
+        """Each change is told of the call that made it. On a busy machine a moment may be missed:
+        then a change is told of no call, and never of a wrong one."""
+        changes = self.changes()
+        assert {path: calls or [made[path]] for path, calls in changes.items()} == {
+            path: [call] for path, call in made.items()
+        }
+        assert sum(not calls for calls in changes.values()) <= 1, changes
+
     @contextmanager
     def started(self, command: list[str], more: dict[str, str]) -> Iterator[None]:
         """An agent at work, until the end of the block: then it is killed with all its children."""
