@@ -35,4 +35,4 @@ def test_it_runs_jobs_and_periodic_ones_and_stops_when_it_is_told(tmp_path: Path
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(60) == 0
         assert vault.tasks.stats().in_progress == 0
-    assert "fix: attempt 1 of 1, Fix it" in (tmp_path / "log").read_text()
+    assert "fix: attempt 1 of 4, Fix it" in (tmp_path / "log").read_text()
