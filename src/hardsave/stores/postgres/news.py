@@ -53,7 +53,9 @@ class News:
         self._closed.set()
         self._said.set()
         if self._process == os.getpid():
-            for thread in self._threads.values():
+            with self._lock:  # one that is being made has begun
+                threads = list(self._threads.values())
+            for thread in threads:
                 thread.join(2 * _LOOK)
 
     def _run(self, what: str) -> None:

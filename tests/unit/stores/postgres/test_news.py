@@ -1,6 +1,8 @@
 import threading
 from pathlib import Path
 
+import pytest
+
 import hardsave
 from hardsave.stores.postgres import PostgresStore
 from hardsave.testing.batches import a_note
@@ -30,6 +32,32 @@ def test_a_follower_ends_with_its_vault_while_it_waits_for_a_hint(tmp_path: Path
     vault.close()
     thread.join()
     assert told == []
+
+
+def test_a_vault_may_be_closed_while_its_first_follower_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PostgresStore(url_of(tmp_path))
+    begins, go_on = threading.Event(), threading.Event()
+    start = threading.Thread.start
+
+    def slow(thread: threading.Thread) -> None:
+        if thread.name == "hardsave-listening":
+            begins.set()
+            assert go_on.wait(60)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", slow)
+    follower = threading.Thread(target=store.listen, args=[threading.Event()])
+    follower.start()
+    assert begins.wait(60)
+    closer = threading.Thread(target=store.close)
+    closer.start()
+    closer.join(0.1)  # as far as it comes
+    go_on.set()
+    follower.join()
+    closer.join()
+    assert not [each for each in threading.enumerate() if each.name == "hardsave-listening"]
 
 
 def test_many_commits_are_few_hints_and_a_lost_connection_costs_none(tmp_path: Path) -> None:
