@@ -9,7 +9,7 @@ import re
 _COMMENTS = re.compile(r"^[ ]*(/\*.*?\*/[ ]*|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
 _REMARK = re.compile(r"[ ]+// [^\"'`]*$")  # no text is open: its end would follow
 _TEXT = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)""")
-_AROUND_SIGNS = re.compile(r" ?(=>|[!=]==|&&|\|\||[,={}?:()]) ?")
+_AROUND_SIGNS = re.compile(r" ?(=>|[!=]==|&&|\|\||\?\?|[<>]=?|[][,={}?:()]) ?")
 _GOES_ON = ("{", "(", ",", ";")
 _AROUND_MARKS = re.compile(r"\s*([{};,])\s*")
 
