@@ -81,15 +81,16 @@ def test_a_session_tells_how_many_files_it_has_changed_since_it_began(
         for turn in (2, 3):
             (place / f"new {turn}").touch()
             line.save({"turn": turn}, workspace=place)
-        expect(row(visitor, "main").locator(".tally")).to_have_text("+2 added -1 removed ")
+        tally = row(visitor, "main").locator(".tally")
+        expect(tally).to_have_text("+2 added \N{MINUS SIGN}1 removed")
         line.save({"turn": 4}, workspace=place)  # the last step changes none
         expect(row(visitor, "main")).to_contain_text("4 steps")
-        expect(row(visitor, "main").locator(".tally")).to_have_text("+2 added -1 removed ")
+        expect(tally).to_have_text("+2 added \N{MINUS SIGN}1 removed")
         expect(row(visitor, "without").locator(".tally")).to_have_text("")
         row(visitor, "main").get_by_role("link").focus()
         (place / "more").touch()
         line.save({"turn": 5}, workspace=place)
-        expect(row(visitor, "main").locator(".tally")).to_have_text("+3 added -1 removed ")
+        expect(tally).to_have_text("+3 added \N{MINUS SIGN}1 removed")
         expect(row(visitor, "main").get_by_role("link")).to_be_focused()
 
 

@@ -2,7 +2,7 @@
 
 import { act, get, may } from "./api.js";
 import { count, h, line, shown, when } from "./dom.js";
-import { dialog, fail, say } from "./notices.js";
+import { ask, dialog, fail, say } from "./notices.js";
 import { go, href } from "./router.js";
 
 const OVER = ["completed", "failed", "rolled_back"];
@@ -71,24 +71,9 @@ export function actKeys(place) {
   ];
 }
 
-/** Asks with a dialog; what `run` gives when its button was pressed, null if it was not. What is
- * dangerous is never what Enter does at once. */
-async function asked(title, content, label, run, kind = "primary") {
-  const confirmed = await dialog(title, (close) =>
-    h(
-      "form",
-      {
-        method: "dialog",
-        onsubmit: (event) => {
-          event.preventDefault();
-          close(true);
-        },
-      },
-      content,
-      h("div", { class: "acts" }, h("button", { class: kind, autofocus: kind === "primary" }, label), h("button", { type: "button", autofocus: kind === "danger", onclick: () => close() }, "Not now")),
-    ),
-  );
-  return confirmed ? run() : null;
+/** Asks with a dialog; what `run` gives when its button was pressed, null if it was not. */
+async function asked(title, content, label, run, kind) {
+  return (await ask(title, content, label, { kind })) ? run() : null;
 }
 
 /** Lets a job go on, from its last save or from an earlier one. */

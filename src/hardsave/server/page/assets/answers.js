@@ -1,6 +1,6 @@
 // The form that answers a question: approve, edit, deny; an answer in words; what becomes of a step.
 
-import { h, shown } from "./dom.js";
+import { form, h, shown } from "./dom.js";
 
 export const CHOICES = {
   retry: ["Retry", "The step is taken again: what it did outside may be done twice."],
@@ -32,18 +32,7 @@ function ofCall(one, send) {
       { class: "answer" },
       h("div", { class: "acts" }, h("button", { id: "approve", class: "primary", onclick: approve }, "Approve", hint("a")), editor && h("button", { id: "edit", onclick: () => editor.open() }, "Edit…", hint("e"))),
       editor?.element,
-      h(
-        "form",
-        {
-          class: "acts",
-          onsubmit: (event) => {
-            event.preventDefault();
-            deny();
-          },
-        },
-        reason,
-        h("button", { id: "deny" }, "Deny", hint("d")),
-      ),
+      form({ class: "acts" }, deny, reason, h("button", { id: "deny" }, "Deny", hint("d"))),
     ),
     approve,
     edit: () => editor?.open(),
@@ -59,8 +48,7 @@ function editorOf({ args }, send) {
     const area = h("textarea", { id: `argument-${at}`, class: "mono", rows: Math.min(12, text.split("\n").length + 1), value: text, spellcheck: "false" });
     return { name, isText, area };
   });
-  const submit = (event) => {
-    event.preventDefault();
+  const submit = () => {
     const made = {};
     for (const { name, isText, area } of fields)
       try {
@@ -74,9 +62,9 @@ function editorOf({ args }, send) {
       }
     send(made);
   };
-  const element = h(
-    "form",
-    { class: "editor card", hidden: true, onsubmit: submit },
+  const element = form(
+    { class: "editor card", hidden: true },
+    submit,
     fields.map(({ name, area, isText }) => h("p", { class: "field" }, h("label", { for: area.id, class: "mono" }, shown(name), !isText && h("span", { class: "quiet" }, " JSON")), area)),
     h("p", { class: "quiet" }, "The call is made with these; the agent is told that they were changed."),
     h("div", { class: "acts" }, h("button", { id: "approve-edited", class: "primary" }, "Approve with changes"), h("button", { type: "button", onclick: () => shut() }, "Not now")),
@@ -115,18 +103,14 @@ function inWords(send) {
   const area = h("textarea", { id: "reply", rows: 3, "aria-label": "Answer", placeholder: "a text, or JSON" });
   const reply = (given) => send("tasks/answer", { answer: given }, "Answered");
   return {
-    element: h(
-      "form",
+    element: form(
       {
         class: "answer",
-        onsubmit: (event) => {
-          event.preventDefault();
-          reply(valueOf(area.value));
-        },
         onkeydown: (event) => {
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) reply(valueOf(area.value));
         },
       },
+      () => reply(valueOf(area.value)),
       area,
       h("div", { class: "acts" }, h("button", { id: "answer", class: "primary" }, "Answer"), h("button", { type: "button", id: "yes", onclick: () => reply("yes") }, "yes"), h("button", { type: "button", id: "no", onclick: () => reply("no") }, "no")),
     ),

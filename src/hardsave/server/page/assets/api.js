@@ -41,10 +41,15 @@ export async function get(path, query = {}, { signal } = {}) {
   return (await sent(address(path, query), { signal })).json();
 }
 
-/** The bytes of a file, or of a part of it. */
-export async function read(path, query, { signal, range } = {}) {
-  const headers = range ? { Range: `bytes=${range[0]}-${range[1]}` } : {};
-  return (await sent(address(path, query), { signal, headers })).arrayBuffer();
+/** All that a list has, page by page; once it is so many, with the cursor of what is left. */
+export async function every(path, query, most = Infinity) {
+  const found = { items: [], next: null };
+  do {
+    const { items, next } = await get(path, { ...query, cursor: found.next });
+    found.items.push(...items);
+    found.next = next;
+  } while (found.next && found.items.length < most);
+  return found;
 }
 
 /** A part of a file, and how many bytes the whole of it has. */

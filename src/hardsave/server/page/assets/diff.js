@@ -2,30 +2,28 @@
 // Each is an entry that opens; lines of a file are read then.
 
 import { get } from "./api.js";
-import { count, fill, h, line, pathText, settled, shown } from "./dom.js";
+import { SIGNS, count, fill, h, heading, line, pathText, settled, shown, tally } from "./dom.js";
 import { told } from "./history.js";
 import { keys } from "./keys.js";
-import { failed } from "./notices.js";
+import { failed, loading } from "./notices.js";
 import { parse, rowElement, rowsOf } from "./patch.js";
 import { amend, href, keep, kept } from "./router.js";
-import { arrows } from "./rows.js";
-import { messageRows, tally, valueLines } from "./state_diff.js";
-import "./virtual.js";
+import { messageRows, valueLines } from "./state_diff.js";
+import { arrows } from "./virtual.js";
 
 const MOST = 20_000; // paths of each kind
 const FEW = 5; // files, messages or values that are opened at once
 const KEPT = 150; // milliseconds without scrolling, after which a place is kept
-const SIGNS = { added: "+", changed: "~", removed: "−" };
 const MODES = { "": "Unified", split: "Side by side" };
 const MOST_KEPT = 50; // opened files that are kept for a reload
 
 export function show(place, params) {
-  const one = new Comparison(place, params);
-  return { title: "Compare", amend: (given) => one.amend(given), end: () => one.end() };
+  return new Comparison(place, params);
 }
 
 class Comparison {
   constructor(place, params) {
+    this.title = "Compare";
     this.place = place;
     this.params = params;
     this.asked = new AbortController();
@@ -77,10 +75,8 @@ class Comparison {
     this.list.addEventListener("scroll", this.keepSoon, { passive: true });
     this.body = h("div", { class: "fills" });
     this.back = h("a", { class: "button small" }, "Session");
-    const heading = h(
-      "div",
-      { class: "heading" },
-      h("h1", {}, "Compare"),
+    const top = heading(
+      "Compare",
       this.from,
       h("span", { "aria-hidden": "true" }, "→"),
       this.to,
@@ -90,7 +86,7 @@ class Comparison {
       h("span", { class: "gap" }),
       h("div", { class: "tabs" }, this.modes),
     );
-    fill(this.place, h("div", { class: "at-session at-diff fills" }, heading, this.about, this.body));
+    fill(this.place, h("div", { class: "at-session at-diff fills" }, top, this.about, this.body));
   }
 
   amend(params) {
@@ -126,7 +122,7 @@ class Comparison {
     this.marked();
     this.found = null;
     this.opened = new Map(); // by the id of an entry: { lines }, { rows(how) } or { note }
-    fill(this.body, h("p", { class: "quiet loading" }, "Comparing…"));
+    loading(this.body, "Comparing…");
     try {
       const [found, state, ...ends] = await Promise.all([
         get("diff", { from, to, timeline, limit: MOST }, { signal }),

@@ -30,6 +30,17 @@ function nodes(children) {
   return children.flat(Infinity).filter((each) => each !== null && each !== undefined && each !== false);
 }
 
+/** What a screen is called, with what stands beside that. */
+export function heading(text, ...children) {
+  return h("div", { class: "heading" }, h("h1", {}, text), ...children);
+}
+
+/** A form: `sent()` is called where a browser would send it. */
+export function form(properties, sent, ...children) {
+  const onsubmit = (event) => (event.preventDefault(), sent());
+  return h("form", { ...properties, onsubmit }, ...children);
+}
+
 /** Puts children in the place of those that are there. */
 export function fill(parent, ...children) {
   parent.replaceChildren(...nodes(children));
@@ -110,9 +121,50 @@ export function count(number, one, many = `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
+/** What was added, changed and removed, as it is marked everywhere. */
+export const SIGNS = { added: "+", changed: "~", removed: "−" };
+
+/** How many were added, changed and removed. */
+export function tally(counts) {
+  return Object.entries(SIGNS).map(
+    ([kind, sign]) => counts[kind] > 0 && h("span", { class: kind }, ` ${sign}${counts[kind]}`, h("span", { class: "unseen" }, ` ${kind}`)),
+  );
+}
+
+/** A word for how something is, in its colour. */
+export function state(name, label = name.replaceAll("_", " ")) {
+  return h("span", { class: `state ${name}` }, line(label, 30));
+}
+
 /** A moment that says how long ago it was, and exactly when. */
 export function when(moment) {
   return h("time", { datetime: moment, title: new Date(moment).toLocaleString() }, ago(moment));
+}
+
+/** Names and what is told of them, where there is something to tell: [name, value, class]. */
+export function facts(rows, kind = "") {
+  return h(
+    "dl",
+    { class: `facts-list ${kind}` },
+    rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value, of]) =>
+      h("div", {}, h("dt", {}, name), h("dd", { class: `text ${of || ""}`, dir: "auto" }, typeof value === "string" ? shown(value) : value)),
+    ),
+  );
+}
+
+/** After these a person scrolls. */
+export const BY_HAND = ["wheel", "touchmove", "pointerdown", "keydown"];
+
+/** Calls `act` so long after it is first asked for, once for all who ask meanwhile; `stop()` ends it. */
+export function later(act, milliseconds = 300) {
+  let timer = null;
+  const ask = () => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      act();
+    }, milliseconds);
+  };
+  return Object.assign(ask, { stop: () => clearTimeout(timer) });
 }
 
 /** Calls `act` once nothing has asked for it for so long. */

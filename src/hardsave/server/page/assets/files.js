@@ -2,18 +2,16 @@
 // tree that is read by the directory.
 
 import { get } from "./api.js";
-import { bytes, count, fill, h, line, pathText } from "./dom.js";
+import { SIGNS, bytes, count, fill, h, line, pathText } from "./dom.js";
 import { fail, failed } from "./notices.js";
 import { amend, href, keep, kept } from "./router.js";
-import { arrows } from "./rows.js";
 import { keepPlace } from "./scrolled.js";
 import { Viewer } from "./viewer.js";
-import "./virtual.js";
+import { arrows } from "./virtual.js";
 
 const PAGE = 1000;
 const PAUSE = 120; // milliseconds for a person who moves through time to stop
 const MOST_CHANGED = 200; // that are listed here; all are in the comparison
-const SIGNS = { added: "+", changed: "~", removed: "−" };
 
 export class Files {
   constructor({ choose }) {

@@ -1,16 +1,16 @@
 // A new timeline that starts at a checkpoint, with its files in a new directory if that is wanted.
 
 import { act } from "./api.js";
-import { fill, h, pathText, shown } from "./dom.js";
+import { fill, form, h, pathText, shown } from "./dom.js";
 import { dialog } from "./notices.js";
 import { short } from "./sessions.js";
 
 /** Asks for a name, and forks; gives the server's answer, or nothing if it was left. */
 export function fork(timeline, checkpoint) {
-  return dialog(`Fork from :${checkpoint.seq}`, (close) => form(timeline, checkpoint, close));
+  return dialog(`Fork from :${checkpoint.seq}`, (close) => content(timeline, checkpoint, close));
 }
 
-function form(timeline, checkpoint, close) {
+function content(timeline, checkpoint, close) {
   const canCopy = typeof checkpoint.workspace === "string" && checkpoint.host === null;
   const { seq, workspace } = checkpoint;
   const named = { id: "fork-name", required: true, autofocus: true, maxlength: 200 };
@@ -23,8 +23,7 @@ function form(timeline, checkpoint, close) {
   const wants = h("input", { type: "checkbox", onchange: turn });
   const trouble = h("div", { role: "alert" });
   const go = h("button", { class: "primary", type: "submit" }, "Fork");
-  const submit = async (event) => {
-    event.preventDefault();
+  const submit = async () => {
     go.disabled = true;
     const body = { timeline, ref: checkpoint.id, name: name.value.trim() };
     if (wants.checked) body.directory = directory.value.trim();
@@ -36,9 +35,9 @@ function form(timeline, checkpoint, close) {
       name.focus();
     }
   };
-  return h(
-    "form",
-    { class: "form", onsubmit: submit },
+  return form(
+    { class: "form" },
+    submit,
     h("p", {}, "A new timeline begins here; this one stays as it is."),
     h("label", { for: "fork-name" }, "Name"),
     name,

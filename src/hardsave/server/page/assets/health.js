@@ -1,9 +1,9 @@
 // Health: the store, its backup, missed saves, hooks, what retention would let go, verify.
 
 import { act, get, may, me } from "./api.js";
-import { bytes, count, fill, h, line, shown } from "./dom.js";
+import { bytes, count, facts, fill, form, h, heading, line, shown } from "./dom.js";
 import { keys } from "./keys.js";
-import { dialog, fail, failed, say } from "./notices.js";
+import { ask, fail, failed, loading, say } from "./notices.js";
 import { amend, href } from "./router.js";
 
 const RULES = [
@@ -27,7 +27,7 @@ const LEVELS = { ok: ["✓", "well"], warning: ["!", "warning"], failure: ["✗"
 export function show(place, params) {
   const part = (title) => h("section", { class: "card", "aria-label": title });
   const parts = { store: part("Store"), findings: part("What works here"), verify: part("Soundness"), retention: part("Retention") };
-  fill(place, h("div", { class: "page" }, h("div", { class: "heading" }, h("h1", {}, "Health"), h("span", { class: "quiet", title: `host ${shown(me.host)}` }, `Hardsave ${shown(me.version)}`)), h("div", { class: "cards" }, h("div", {}, parts.store, parts.verify), h("div", {}, parts.findings, parts.retention))));
+  fill(place, h("div", { class: "page" }, heading("Health", h("span", { class: "quiet", title: `host ${shown(me.host)}` }, `Hardsave ${shown(me.version)}`)), h("div", { class: "cards" }, h("div", {}, parts.store, parts.verify), h("div", {}, parts.findings, parts.retention))));
   store(parts);
   verify(parts.verify);
   const planned = new Retention(parts.retention, params);
@@ -37,14 +37,6 @@ export function show(place, params) {
     { key: "r", about: "Other rules of retention", act: () => document.getElementById(RULES[0][0]).focus() },
   ]);
   return { title: "Health", amend: (given) => planned.amend(given), end: forgetKeys };
-}
-
-function facts(rows) {
-  return h(
-    "dl",
-    { class: "facts-list" },
-    rows.map(([name, value, isBad]) => h("div", {}, h("dt", {}, name), h("dd", { class: isBad ? "warning" : "" }, value))),
-  );
 }
 
 async function store(parts) {
@@ -64,14 +56,14 @@ async function store(parts) {
 function numbers({ usable, store: size, jobs, tasks, saves_missed: missed }) {
   const ended = jobs.resumes_succeeded + jobs.resumes_failed;
   return [
-    ["Usable", usable ? "yes" : "no", !usable],
+    ["Usable", usable ? "yes" : "no", !usable && "warning"],
     ["Checkpoints", `${size.checkpoints.toLocaleString("en")} in ${count(size.timelines, "timeline")}`],
     ["On disk", `${bytes(size.disk_bytes)}, of that ${bytes(size.backup_bytes)} backup`],
     ["Contents", `${bytes(size.object_bytes)} before they are compressed`],
-    ["Saves that hooks missed", missed ? h("span", {}, `${missed}, in all projects`) : "none", missed > 0],
-    ["Saves that failed here", size.save_failures || "none", size.save_failures > 0],
+    ["Saves that hooks missed", missed ? h("span", {}, `${missed}, in all projects`) : "none", missed && "warning"],
+    ["Saves that failed here", size.save_failures || "none", size.save_failures && "warning"],
     ["Jobs", h("a", { href: href("work") }, `${jobs.active} active, ${jobs.queued} queued, ${jobs.waiting} waiting, ${jobs.failed} failed`)],
-    ["Queued without a worker", jobs.unserved ? h("span", {}, `${jobs.unserved}: `, h("code", {}, "hardsave worker"), " runs them") : "none", jobs.unserved > 0],
+    ["Queued without a worker", jobs.unserved ? h("span", {}, `${jobs.unserved}: `, h("code", {}, "hardsave worker"), " runs them") : "none", jobs.unserved && "warning"],
     ["Resumptions that succeeded", ended ? `${jobs.resumes_succeeded} of ${ended}` : "none has ended"],
     ["Tasks", h("a", { href: href("work", { what: "tasks" }) }, `${tasks.in_progress} at work, ${tasks.pending} pending, ${tasks.failed} failed`)],
   ];
@@ -122,15 +114,13 @@ class Retention {
   constructor(place, params) {
     this.params = params;
     this.fields = RULES.map(([name, label]) => ({ name, label, input: h("input", { type: "number", min: 1, id: name, class: "number", placeholder: "all" }) }));
-    this.result = h("div", {}, h("p", { class: "quiet loading" }, "Looking at what would go…"));
-    const submit = (event) => {
-      event.preventDefault();
-      amend(Object.fromEntries(this.fields.map(({ name, input }) => [name, input.value])));
-    };
+    this.result = h("div", {});
+    loading(this.result, "Looking at what would go…");
+    const submit = () => amend(Object.fromEntries(this.fields.map(({ name, input }) => [name, input.value])));
     fill(
       place,
       h("h2", {}, "Retention"),
-      h("form", { class: "rules", onsubmit: submit }, this.fields.map(({ name, label, input }) => h("p", { class: "field" }, h("label", { for: name }, label), input)), h("button", {}, "What would go?")),
+      form({ class: "rules" }, submit, this.fields.map(({ name, label, input }) => h("p", { class: "field" }, h("label", { for: name }, label), input)), h("button", {}, "What would go?")),
       this.result,
     );
     this.load();
@@ -168,11 +158,8 @@ class Retention {
   }
 
   async apply(found) {
-    const isSure = await dialog("Let these checkpoints go?", (close) => [
-      h("p", { class: "broke" }, `${count(found.drops, "checkpoint")} are dropped for good, about ${bytes(found.freed_bytes)}. This cannot be undone.`),
-      h("div", { class: "acts" }, h("button", { class: "danger", onclick: () => close(true) }, "Let them go"), h("button", { autofocus: true, onclick: () => close() }, "Keep them")),
-    ]);
-    if (!isSure) return;
+    const said = h("p", { class: "broke" }, `${count(found.drops, "checkpoint")} are dropped for good, about ${bytes(found.freed_bytes)}. This cannot be undone.`);
+    if (!(await ask("Let these checkpoints go?", said, "Let them go", { kind: "danger", leave: "Keep them" }))) return;
     try {
       const done = await act("retain", this.rules, { match: found.plan });
       say(`${count(done.dropped, "checkpoint")} dropped. What only they had lies in the store until it is collected.`, { act: { label: "Collect it now", run: collect } });

@@ -1,17 +1,17 @@
 // Home: what needs a person, then all sessions of the project, the last active first.
 
 import { get } from "./api.js";
-import { count, fill, framed, h } from "./dom.js";
+import { count, fill, framed, h, heading, later } from "./dom.js";
 import { keys } from "./keys.js";
 import { isGap, listen } from "./live.js";
 import { Needs } from "./needs.js";
 import { fail, failed } from "./notices.js";
 import { amend, go, remember, remembered } from "./router.js";
 import { AGENTS, sessionRow } from "./sessions.js";
-import { Tallies } from "./tallies.js";
 import "./virtual.js";
 
 const PAGE = 200;
+const AT_ONCE = 2; // sessions whose files are counted
 const MOST = 1000; // that the server gives at once
 const TOGETHER_MS = 300; // in which saves are one
 const ONE_BY_ONE = 5; // sessions that are read by themselves; more are read as a list
@@ -19,7 +19,7 @@ const AGES = { "": "Any time", 1: "Last day", 7: "Last week", 30: "Last month" }
 const FILTERS = ["text", "status", "prefix", "days"];
 
 export function show(place, params) {
-  return new Home(place, params).screen;
+  return new Home(place, params);
 }
 
 class Home {
@@ -31,7 +31,8 @@ class Home {
     this.asked = new AbortController();
     this.tallies = new Tallies(() => this.draw());
     this.build(place);
-    this.screen = { title: "Sessions", amend: (given) => this.amend(given), end: () => this.end() };
+    this.title = "Sessions";
+    this.renewSoon = later(() => this.renew(), TOGETHER_MS);
     this.needs = new Needs(this.needed);
     this.stop = [
       listen((message) => this.heard(message)),
@@ -71,7 +72,7 @@ class Home {
         "div",
         { class: "page fills home" },
         this.needed,
-        h("div", { class: "heading" }, h("h1", {}, "Sessions"), this.number),
+        heading("Sessions", this.number),
         h("div", { class: "filters" }, this.text, h("label", { class: "check" }, this.failed, "failed only"), this.agent, this.age),
         this.body,
       ),
@@ -82,7 +83,7 @@ class Home {
   end() {
     this.asked.abort();
     this.tallies.end();
-    clearTimeout(this.timer);
+    this.renewSoon.stop();
     this.needs.end();
     for (const stop of this.stop) stop();
   }
@@ -162,11 +163,7 @@ class Home {
     if (isGap(message)) this.loading?.then(() => this.renewAll());
     if (kind !== "events") return;
     for (const event of items) if (event.timeline) this.changed.add(event.timeline);
-    if (this.changed.size)
-      this.timer ??= setTimeout(() => {
-        this.timer = null;
-        this.renew();
-      }, TOGETHER_MS);
+    if (this.changed.size) this.renewSoon();
   }
 
   /** Reads what was saved on since anew: few sessions by themselves, many as a list. */
@@ -283,5 +280,49 @@ async function session(timeline, signal) {
   } catch (problem) {
     if (problem.status === 404) return null;
     throw problem;
+  }
+}
+
+/** How many files sessions have changed since they began. Each is a comparison, so only sessions that
+ * are seen are asked about, few at a time. */
+class Tallies {
+  /** `tell()` is called when some have come. */
+  constructor(tell) {
+    this.tell = tell;
+    this.known = new Map(); // by timeline: { head, files }
+    this.wanted = [];
+    this.asking = 0;
+    this.asked = new AbortController();
+  }
+
+  end() {
+    this.wanted = [];
+    this.asked.abort();
+  }
+
+  /** What is known of a session, perhaps of a moment ago; null if nothing is. */
+  of(session) {
+    return this.known.get(session.timeline)?.files ?? null;
+  }
+
+  /** These are seen now, and no others. */
+  want(sessions) {
+    this.wanted = sessions.filter((each) => each.head?.workspace && this.known.get(each.timeline)?.head !== each.head.id);
+    while (this.asking < AT_ONCE && this.wanted.length) this.ask(this.wanted.shift());
+  }
+
+  async ask({ timeline, head }) {
+    this.asking += 1;
+    this.known.set(timeline, { head: head.id, files: this.known.get(timeline)?.files ?? null });
+    try {
+      const { files } = await get("timeline/files", { timeline }, { signal: this.asked.signal });
+      this.known.set(timeline, { head: head.id, files });
+      this.tell();
+    } catch {
+      // a row goes without: what is wrong is said by the list itself
+    } finally {
+      this.asking -= 1;
+      if (this.wanted.length) this.want(this.wanted);
+    }
   }
 }

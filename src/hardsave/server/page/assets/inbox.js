@@ -2,15 +2,15 @@
 // around it. A question is answered as it was read: one that has changed since is refused, and none
 // takes the place of the one that a person reads.
 
-import { act, get, may } from "./api.js";
+import { act, every, get, may } from "./api.js";
 import { CHOICES, answer, callOf, valueOf } from "./answers.js";
-import { count, fill, h, keyed, line, shown, when } from "./dom.js";
+import { count, facts, fill, h, heading, keyed, later, line, shown, state, when } from "./dom.js";
 import { stepRow } from "./job.js";
 import { keys } from "./keys.js";
-import { isGap, listen } from "./live.js";
+import { isWork, listen } from "./live.js";
 import { countWaiting } from "./main.js";
 import { REACH, message } from "./message.js";
-import { dialog, fail, failed, say } from "./notices.js";
+import { ask, fail, failed, loading, say } from "./notices.js";
 import { amend, go, href } from "./router.js";
 
 const AROUND = 8; // messages of the conversation that are shown
@@ -18,14 +18,15 @@ const MOST = 500; // questions
 const CUT = 4000; // characters, at which a list cuts a text
 
 export function show(place, params) {
-  const inbox = new Inbox(place, params);
-  return { title: "Inbox", amend: (given) => inbox.amend(given), end: () => inbox.end() };
+  return new Inbox(place, params);
 }
 
 class Inbox {
   constructor(place, params) {
+    this.title = "Inbox";
     this.params = params;
     this.items = [];
+    this.later = later(() => this.load());
     this.ticked = new Set();
     this.reading = null; // the id of the question that is shown where the address names none
     this.isSending = false;
@@ -36,12 +37,10 @@ class Inbox {
     this.many = h("span", { class: "acts" });
     this.side = h("div", { class: "asking-side" }, h("div", { class: "many" }, h("label", { class: "check" }, this.every, "all"), this.many), this.list);
     this.body = h("div", { class: "inbox" }, this.side, this.one);
-    this.root = h("div", { class: "page" }, h("div", { class: "heading" }, h("h1", {}, "Inbox"), this.number), this.body);
+    this.root = h("div", { class: "page" }, heading("Inbox", this.number), this.body);
     fill(place, this.root);
     this.stop = [
-      listen((message) => {
-        if (isGap(message) || (message.kind === "events" && message.items.some((each) => each.task))) this.later();
-      }),
+      listen((message) => isWork(message) && this.later()),
       keys("Inbox", [
         { key: "j ArrowDown", about: "Next question", act: () => this.step(1) },
         { key: "k ArrowUp", about: "Question before", act: () => this.step(-1) },
@@ -72,29 +71,16 @@ class Inbox {
   }
 
   end() {
-    clearTimeout(this.timer);
+    this.later.stop();
     for (const stop of this.stop) stop();
-  }
-
-  later() {
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
-      this.load();
-    }, 300);
   }
 
   async load() {
     try {
-      const found = [];
-      let cursor = null;
-      do {
-        const page = await get("approvals", { cursor, brief: true });
-        found.push(...page.items);
-        cursor = page.next;
-      } while (cursor && found.length < MOST);
-      this.items = found;
-      this.more = cursor;
-      for (const id of this.ticked) if (!found.some((each) => each.id === id)) this.ticked.delete(id);
+      const { items, next } = await every("approvals", { brief: true }, MOST);
+      this.items = items;
+      this.more = next;
+      for (const id of this.ticked) if (!items.some((each) => each.id === id)) this.ticked.delete(id);
       this.draw();
     } catch (problem) {
       failed(this.body, problem, () => this.load());
@@ -175,7 +161,7 @@ class Inbox {
 
   async drawOne(brief) {
     if (!isCut(brief)) return this.drawWhole(brief);
-    fill(this.one, h("p", { class: "quiet loading" }, "Loading…"));
+    loading(this.one);
     this.form = null;
     try {
       const { question } = await get("task", { id: brief.id });
@@ -192,37 +178,18 @@ class Inbox {
     fill(
       this.one,
       h("p", { class: "only-narrow" }, h("a", { href: href("inbox") }, `‹ All questions`)),
-      h("h2", {}, h("a", { href: what }, line(one.id, 80)), h("span", { class: "state waiting" }, one.choices ? "unknown step" : one.kind === "job" ? "asks to call" : "asks"), h("span", { class: "quiet" }, "since ", when(one.task.started_at ?? one.task.created_at))),
+      h("h2", {}, h("a", { href: what }, line(one.id, 80)), state("waiting", one.choices ? "unknown step" : one.kind === "job" ? "asks to call" : "asks"), h("span", { class: "quiet" }, "since ", when(one.task.started_at ?? one.task.created_at))),
       one.task.text && h("p", { class: "quiet cut" }, line(one.task.text, 240)),
       question(one),
       this.form?.element,
       around,
     );
-    if (one.timeline) this.drawAround(around, one);
-    else this.drawSteps(around, one);
-  }
-
-  async drawSteps(place, one) {
-    try {
-      const { steps } = await get("task", { id: one.id, brief: true });
-      if (steps.length) fill(place, h("h3", {}, "What it did so far"), h("ol", { class: "steps" }, steps.slice(-AROUND).map(stepRow)));
-    } catch (problem) {
-      if (place.isConnected && problem.status !== 404) failed(place, problem, () => this.drawSteps(place, one));
-    }
+    this.drawAround(around, one);
   }
 
   async drawAround(place, one) {
     try {
-      const found = await get("messages", { ref: "@", timeline: one.timeline, start: -AROUND, limit: AROUND });
-      if (!place.isConnected) return;
-      const opened = new Set();
-      const more = () => go("session", { timeline: one.timeline });
-      fill(
-        place,
-        h("h3", {}, "The conversation so far"),
-        h("div", { class: "at-session messages" }, found.items.map((each) => h("article", { class: `message ${each.role}` }, message(each, { opened, more, number: h("span", { class: "quiet" }, `#${each.number}`) })))),
-        h("p", {}, h("a", { href: href("session", { timeline: one.timeline }) }, `The whole session, ${count(found.total, "message")}`)),
-      );
+      fill(place, await (one.timeline ? conversation(one) : taken(one)));
     } catch (problem) {
       if (place.isConnected && problem.status !== 404) failed(place, problem, () => this.drawAround(place, one));
     }
@@ -324,21 +291,27 @@ const MANY = {
 /** Asks for one text for all: a body with it, null if it was not given. */
 async function typed(title, label, button, name) {
   const field = h("textarea", { id: "typed", rows: 3, autofocus: true, required: name === "answer" });
-  const submit = (event, close) => {
-    event.preventDefault();
-    close(true);
-  };
-  const isGiven = await dialog(title, (close) =>
-    h(
-      "form",
-      { method: "dialog", onsubmit: (event) => submit(event, close) },
-      h("p", {}, h("label", { for: "typed" }, label), field),
-      h("div", { class: "acts" }, h("button", { class: "primary" }, button), h("button", { type: "button", onclick: () => close() }, "Not now")),
-    ),
-  );
-  if (!isGiven) return null;
+  if (!(await ask(title, h("p", {}, h("label", { for: "typed" }, label), field), button))) return null;
   if (name === "answer") return { answer: valueOf(field.value) };
   return field.value.trim() ? { reason: field.value.trim() } : {};
+}
+
+/** The last steps of a task. */
+async function taken({ id }) {
+  const { steps } = await get("task", { id, brief: true });
+  return steps.length > 0 && [h("h3", {}, "What it did so far"), h("ol", { class: "steps" }, steps.slice(-AROUND).map(stepRow))];
+}
+
+/** The end of the conversation of a job. */
+async function conversation({ timeline }) {
+  const { items, total } = await get("messages", { ref: "@", timeline, start: -AROUND, limit: AROUND });
+  const opened = new Set();
+  const more = () => go("session", { timeline });
+  return [
+    h("h3", {}, "The conversation so far"),
+    h("div", { class: "at-session messages" }, items.map((each) => h("article", { class: `message ${each.role}` }, message(each, { opened, more, number: h("span", { class: "quiet" }, `#${each.number}`) })))),
+    h("p", {}, h("a", { href: href("session", { timeline }) }, `The whole session, ${count(total, "message")}`)),
+  ];
 }
 
 function isCut({ question }) {
@@ -358,8 +331,8 @@ function nothing() {
 function question(one) {
   const call = one.kind === "job" ? callOf(one.question) : null;
   if (!call) return h("div", { class: "asked" }, text(one.question, "div"));
-  const rows = Object.entries(call.args).map(([name, value]) => h("div", {}, h("dt", { class: "mono" }, shown(name)), h("dd", {}, text(typeof value === "string" ? value : JSON.stringify(value, null, 1)))));
-  return h("div", { class: "asked call" }, h("p", {}, "May it call ", h("strong", { class: "mono" }, shown(call.tool)), rows.length ? " with" : " without arguments?"), rows.length > 0 && h("dl", { class: "arguments" }, rows));
+  const rows = Object.entries(call.args).map(([name, value]) => [shown(name), text(typeof value === "string" ? value : JSON.stringify(value, null, 1))]);
+  return h("div", { class: "asked call" }, h("p", {}, "May it call ", h("strong", { class: "mono" }, shown(call.tool)), rows.length ? " with" : " without arguments?"), rows.length > 0 && facts(rows, "arguments"));
 }
 
 /** A text of any length, so much of it at a time as a browser lays out at once. */

@@ -2,7 +2,7 @@
 
 import { actKeys, jobActs, taskActs } from "./acts.js";
 import { address, get } from "./api.js";
-import { fill, h, line, shown, when } from "./dom.js";
+import { facts, fill, h, heading, later, line, shown, state, when } from "./dom.js";
 import { keys } from "./keys.js";
 import { listen } from "./live.js";
 import { failed } from "./notices.js";
@@ -12,14 +12,15 @@ const SHOWN = 200; // happenings, at first and more
 const ENDS = { began: "unknown", raised: "failed", returned: "done" }; // calls of a job, as steps of a task
 
 export function show(place, params) {
-  const one = new Job(place, params);
-  return { title: params.id, amend: (given) => one.amend(given), end: () => one.end() };
+  return new Job(place, params);
 }
 
 class Job {
   constructor(place, params) {
+    this.title = params.id;
     this.place = place;
     this.params = params;
+    this.later = later(() => this.load());
     this.asked = new AbortController();
     this.build();
     const forgetKeys = keys("Job or task", [
@@ -50,14 +51,7 @@ class Job {
   end() {
     this.stop();
     this.asked.abort();
-    clearTimeout(this.timer);
-  }
-
-  later() {
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
-      this.load();
-    }, 300);
+    this.later.stop();
   }
 
   async load() {
@@ -89,7 +83,7 @@ class Job {
     const reload = () => this.load();
     const steps = [...(task?.steps ?? []), ...calls];
     put(this.parts.top, [job, task?.state, task?.question], () => this.top());
-    put(this.parts.facts, [job, job ? null : task], () => (job ? facts(ofJob(job)) : facts(ofTask(task))));
+    put(this.parts.facts, [job, job ? null : task], () => facts(job ? ofJob(job) : ofTask(task), "card"));
     put(this.parts.acts, [job, job ? null : task], () => (job ? jobActs(job, reload) : taskActs(task, reload)));
     put(this.parts.steps, steps, () => steps.length > 0 && [h("h2", {}, "Steps"), h("ol", { class: "steps" }, steps.map(stepRow))]);
     put(this.parts.history, task?.history ?? [], () => task && [h("h2", {}, "What happened"), happened(task.history)]);
@@ -97,10 +91,10 @@ class Job {
 
   top() {
     const { job, task } = this;
-    const state = job?.state ?? (task.question === null ? task.state : "waiting");
+    const is = job?.state ?? (task.question === null ? task.state : "waiting");
     return [
       h("p", { class: "quiet" }, h("a", { href: href("work", job ? {} : { what: "tasks" }) }, job ? "Jobs" : "Tasks")),
-      h("div", { class: "heading" }, h("h1", {}, shown(job?.id ?? task.id)), h("span", { class: `state ${state}` }, state.replace("_", " ")), job && h("progress", { max: 100, value: job.percent, "aria-label": "Progress" })),
+      heading(shown(job?.id ?? task.id), state(is), job && h("progress", { max: 100, value: job.percent, "aria-label": "Progress" })),
       h("p", { class: "text prompt", dir: "auto" }, shown(job?.prompt ?? task.text)),
     ];
   }
@@ -120,16 +114,6 @@ function put(part, data, make) {
     each.open = open[at + open.length - part.querySelectorAll("details").length] ?? each.open;
   });
   if (isHere) (part.querySelector(`[data-act="${act}"]`) ?? part.querySelector("a, button, summary") ?? document.getElementById("main")).focus();
-}
-
-function facts(rows) {
-  return h(
-    "dl",
-    { class: "facts-list card" },
-    rows.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value, kind]) =>
-      h("div", {}, h("dt", {}, name), h("dd", { class: `text ${kind ?? (value instanceof Node ? value.className : "")}`, dir: "auto" }, typeof value === "object" ? value : shown(value))),
-    ),
-  );
 }
 
 function ofJob(job) {
@@ -185,14 +169,14 @@ function called(calls, isActive) {
     }));
 }
 
-export function stepRow({ path, state, started_at, ended_at, value, is_cut }) {
-  const isUnknown = state === "unknown";
+export function stepRow({ path, state: is, started_at, ended_at, value, is_cut }) {
+  const isUnknown = is === "unknown";
   const at = ended_at ?? started_at;
   return h(
     "li",
     { class: isUnknown ? "unknown" : "" },
     h("span", { class: "mono" }, line(path, 120)),
-    h("span", { class: `state ${state}` }, isUnknown ? "end not known" : state),
+    state(is, isUnknown ? "end not known" : is),
     h("div", { class: "gave" }, isUnknown ? "Its process died: look what it did before it is taken again." : value && (value.length > 80 ? h("details", {}, h("summary", {}, line(value, 80)), h("pre", { class: "text" }, shown(value), is_cut && "…")) : line(value, 80))),
     h("span", { class: "age quiet" }, at ? when(at) : ""),
   );
@@ -218,7 +202,7 @@ function happening({ kind, at, by, about }) {
   return h(
     "li",
     {},
-    h("span", { class: error ? "state failed" : "state" }, kind.replaceAll("_", " ")),
+    state(error ? "failed" : "", kind.replaceAll("_", " ")),
     h("span", { class: "quiet" }, when(at)),
     by && h("span", { class: "quiet" }, `by ${line(by, 60)}`),
     said.length > 0 && h("span", { class: "quiet" }, said.map(([key, value]) => `${key.replaceAll("_", " ")} ${key === "again_at" ? new Date(value / 1000).toLocaleTimeString() : line(readable(value), 80)}`).join(" · ")),

@@ -26,6 +26,11 @@ export function isGap({ kind, connected }) {
   return kind === "reload" || (kind === "state" && connected);
 }
 
+/** Whether tasks or jobs are perhaps not as they were. */
+export function isWork(message) {
+  return isGap(message) || (message.kind === "events" && message.items.some((each) => each.task));
+}
+
 function tell(message) {
   if (message.kind === "state") last = message;
   for (const listener of [...listeners]) listener(message);

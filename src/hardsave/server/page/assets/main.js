@@ -1,10 +1,10 @@
 // The page: its header, the screen that the address names, what is said to all screens.
 
 import { Problem, begin, chosen, get, may, me } from "./api.js";
-import { ago, fill, h, shown } from "./dom.js";
+import { ago, fill, h, later, shown } from "./dom.js";
 import { help, keys, press } from "./keys.js";
-import { follow, listen } from "./live.js";
-import { fail, failed } from "./notices.js";
+import { follow, isWork, listen } from "./live.js";
+import { fail, failed, loading } from "./notices.js";
 import { go, here, href } from "./router.js";
 import { keepScroll } from "./scrolled.js";
 
@@ -32,7 +32,6 @@ const CLOCK_MS = 20_000;
 
 let shownScreen = null; // { name, screen }
 let known = []; // projects
-let counting = null;
 const place = document.getElementById("main");
 const goBack = keepScroll(place); // to where this screen was scrolled to
 
@@ -48,7 +47,7 @@ async function route() {
   const opening = { name, screen: null };
   shownScreen = opening;
   const stoodHere = place.contains(document.activeElement);
-  fill(place, h("p", { class: "quiet loading" }, "Loading…"));
+  loading(place);
   try {
     const load = SCREENS[name];
     if (!load) throw new Error(`There is no screen “${name}”; choose one above.`);
@@ -134,14 +133,17 @@ function header() {
 }
 
 function theme() {
-  const dark = getComputedStyle(document.documentElement).getPropertyValue("--is-dark").trim() === "1";
-  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  const { dataset } = document.documentElement;
+  const isDark = dataset.theme ? dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  dataset.theme = isDark ? "light" : "dark";
   try {
-    localStorage.setItem("hardsave:theme", document.documentElement.dataset.theme);
+    localStorage.setItem("hardsave:theme", dataset.theme);
   } catch {
     // for this page alone, then
   }
 }
+
+const countSoon = later(countWaiting);
 
 /** How many questions wait for a person, told in the header. */
 export async function countWaiting() {
@@ -191,17 +193,15 @@ function tick() {
   }
 }
 
-function told({ kind, connected, items }) {
+function told(message) {
+  const { kind, connected } = message;
   if (kind === "state") {
     const said = document.getElementById("connected");
     said.className = connected ? "connected" : "connected off";
     said.title = connected ? "What happens is shown as it happens" : "The server does not answer; is it still running? It is tried again.";
     said.textContent = connected ? "" : "not connected";
   }
-  if (kind === "reload" || (kind === "events" && items.some((each) => each.task))) {
-    clearTimeout(counting);
-    counting = setTimeout(countWaiting, 300);
-  }
+  if (isWork(message)) countSoon();
 }
 
 keys("Everywhere", [

@@ -1,15 +1,14 @@
 // What needs a person: questions, steps whose end is not known, what failed, saves that were missed.
 
 import { get } from "./api.js";
-import { count, fill, h, line, when } from "./dom.js";
-import { isGap, listen } from "./live.js";
+import { count, fill, h, later, line, state, when } from "./dom.js";
+import { isWork, listen } from "./live.js";
 import { fail } from "./notices.js";
-import { href } from "./router.js";
+import { href, remember, remembered } from "./router.js";
 
 const SHOWN = matchMedia("(max-width: 48rem)").matches ? 3 : 5;
 const FRESH_DAYS = 3; // what has failed before is found by filters
 const AT_MOST_EVERY_MS = 1500;
-const AWAY = "hardsave:away";
 
 /** Fills a section, which is hidden while there is nothing. */
 export class Needs {
@@ -17,23 +16,17 @@ export class Needs {
     this.section = section;
     this.isAll = false;
     this.asked = new AbortController();
+    this.later = later(() => this.load(), AT_MOST_EVERY_MS);
     this.stop = listen((message) => {
-      if (isGap(message) || (message.kind === "events" && message.items.some((each) => each.task || each.checkpoint?.status === "failed"))) this.later();
+      if (isWork(message) || message.items?.some((each) => each.checkpoint?.status === "failed")) this.later();
     });
     this.load();
   }
 
   end() {
     this.stop();
-    clearTimeout(this.timer);
+    this.later.stop();
     this.asked.abort();
-  }
-
-  later() {
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
-      this.load();
-    }, AT_MOST_EVERY_MS);
   }
 
   async load() {
@@ -74,7 +67,7 @@ export class Needs {
     if (focused) this.section.querySelector(`[data-address="${CSS.escape(focused)}"] a`)?.focus();
   }
 
-  row({ state, label, text, address, at, key }, every) {
+  row({ is, label, text, address, at, key }, every) {
     const away = () => {
       putAway(key);
       this.draw(every);
@@ -82,7 +75,7 @@ export class Needs {
     return h(
       "li",
       { class: "need", dataset: { address } },
-      h("span", { class: `state ${state}` }, label),
+      state(is, label),
       h("a", { class: "cut", href: address }, line(text, 200)),
       at && h("span", { class: "age quiet" }, when(at)),
       key ? h("button", { class: "plain", "aria-label": `Put away: ${line(text, 60)}`, title: "Put away", onclick: away }, "×") : h("span", {}),
@@ -95,36 +88,32 @@ function isFresh(moment) {
 }
 
 function asks({ id, question, choices }) {
-  return { state: "waiting", label: choices ? "unknown step" : "asks", text: `${id}: ${question}`, address: href("inbox", { id }) };
+  return { is: "waiting", label: choices ? "unknown step" : "asks", text: `${id}: ${question}`, address: href("inbox", { id }) };
 }
 
 function broken(trouble) {
-  return { state: "failed", label: "store", text: trouble, address: href("health") };
+  return { is: "failed", label: "store", text: trouble, address: href("health") };
 }
 
 function missed(number) {
-  return { state: "waiting", label: "missed", text: `${count(number, "save")} of hooks missed: see why`, address: href("health") };
+  return { is: "waiting", label: "missed", text: `${count(number, "save")} of hooks missed: see why`, address: href("health") };
 }
 
 function failedJob(job) {
-  return { state: "failed", label: "job failed", text: `${job.id}: ${job.failure ?? job.text}`, at: job.updated_at, address: href("job", { id: job.id }), key: `job ${job.id} ${job.updated_at}` };
+  return { is: "failed", label: "job failed", text: `${job.id}: ${job.failure ?? job.text}`, at: job.updated_at, address: href("job", { id: job.id }), key: `job ${job.id} ${job.updated_at}` };
 }
 
 function failedTask(task) {
-  return { state: "failed", label: "task failed", text: `${task.id}: ${task.error_message ?? task.text}`, at: task.ended_at, address: href("job", { id: task.id, task: 1 }), key: `task ${task.id} ${task.ended_at}` };
+  return { is: "failed", label: "task failed", text: `${task.id}: ${task.error_message ?? task.text}`, at: task.ended_at, address: href("job", { id: task.id, task: 1 }), key: `task ${task.id} ${task.ended_at}` };
 }
 
 function failedSession(session) {
-  return { state: "failed", label: "failed", text: session.title || session.timeline, at: session.updated_at, address: href("session", { timeline: session.timeline }), key: `session ${session.timeline} ${session.updated_at}` };
+  return { is: "failed", label: "failed", text: session.title || session.timeline, at: session.updated_at, address: href("session", { timeline: session.timeline }), key: `session ${session.timeline} ${session.updated_at}` };
 }
 
 /** What a person has put away; with a key, that as well from now on. */
 function putAway(key) {
-  try {
-    const known = JSON.parse(localStorage.getItem(AWAY) ?? "[]");
-    if (key) localStorage.setItem(AWAY, JSON.stringify([...known, key].slice(-300)));
-    return key ? [...known, key] : known;
-  } catch {
-    return key ? [key] : [];
-  }
+  const known = remembered("away", localStorage) ?? [];
+  if (key) remember("away", [...known, key].slice(-300), localStorage);
+  return key ? [...known, key] : known;
 }

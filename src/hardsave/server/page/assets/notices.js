@@ -1,6 +1,6 @@
 // What the page says by itself: in a corner, and to screen readers.
 
-import { fill, h, shown } from "./dom.js";
+import { fill, form, h, shown } from "./dom.js";
 
 const SECONDS = 12;
 const SECONDS_TO_ACT = 60;
@@ -72,6 +72,24 @@ export function dialog(title, content, { wide = false } = {}) {
     document.body.append(box);
     box.showModal();
   });
+}
+
+/** A dialog with a form: what `value()` gives once it is sent, nothing if it was left. What is
+ * dangerous is never what Enter does at once. */
+export function ask(title, content, label, { value = () => true, kind = "primary", leave = "Not now" } = {}) {
+  return dialog(title, (close) =>
+    form(
+      {},
+      () => close(value()),
+      content,
+      h("div", { class: "acts" }, h("button", { class: kind, autofocus: kind === "primary" }, label), h("button", { type: "button", autofocus: kind === "danger", onclick: () => close() }, leave)),
+    ),
+  );
+}
+
+/** In the place of what is not read yet. */
+export function loading(place, text = "Loading…") {
+  fill(place, h("p", { class: "quiet loading" }, text));
 }
 
 /** What stands where a button was that was drawn anew meanwhile: the one for the same act. */

@@ -1,11 +1,10 @@
 // Lines of a file, and how they differ from those of another: unified, or side by side. Lines are put
 // into rows of some dozens each, for a list that shows those that are seen.
 
-import { h, shown } from "./dom.js";
+import { SIGNS, h, shown } from "./dom.js";
 
 const LINES = 40; // of a row
 const LONGEST = 2000; // characters of a line that are shown
-const SIGNS = { added: "+", removed: "−" };
 
 /** The lines of a unified diff: [{ kind, text, old?, new? }], with kind same, added, removed, hunk
  * or note. What stands inside of a hunk is told by its counts, not by what it looks like. Pure. */

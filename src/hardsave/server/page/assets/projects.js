@@ -1,7 +1,7 @@
 // All projects of this user, the last active first.
 
-import { get } from "./api.js";
-import { fill, framed, h, line, shown, when } from "./dom.js";
+import { every } from "./api.js";
+import { fill, framed, h, heading, line, shown, state, when } from "./dom.js";
 import { keys, step } from "./keys.js";
 import { follow, isGap, listen } from "./live.js";
 import { failed } from "./notices.js";
@@ -11,29 +11,22 @@ export function show(place, params) {
   const text = h("input", { type: "search", placeholder: "Filter by name or directory  f", "aria-label": "Filter by name or directory", value: params.text ?? "", oninput: () => amend({ text: text.value.trim() }) });
   const rows = h("ul", { class: "rows", "aria-label": "Projects" });
   const number = h("span", { class: "quiet", role: "status" });
-  fill(place, h("div", { class: "page" }, h("div", { class: "heading" }, h("h1", {}, "Projects"), number), h("div", { class: "filters" }, text), rows));
-  let every = [];
+  fill(place, h("div", { class: "page" }, heading("Projects", number), h("div", { class: "filters" }, text), rows));
+  let all = [];
   let wanted = params.text ?? "";
 
   const draw = framed(() => {
-    const found = every.filter((each) => `${each.name} ${each.directory}`.toLowerCase().includes(wanted.toLowerCase()));
-    number.textContent = found.length === every.length ? `${every.length}` : `${found.length} of ${every.length}`;
+    const found = all.filter((each) => `${each.name} ${each.directory}`.toLowerCase().includes(wanted.toLowerCase()));
+    number.textContent = found.length === all.length ? `${all.length}` : `${found.length} of ${all.length}`;
     const focused = document.activeElement?.dataset?.id;
-    if (!found.length) return fill(rows, h("li", { class: "empty" }, every.length ? "No project is called like that." : ["No project has saved anything yet. ", h("code", {}, "hardsave init"), " in a directory begins with it."]));
+    if (!found.length) return fill(rows, h("li", { class: "empty" }, all.length ? "No project is called like that." : ["No project has saved anything yet. ", h("code", {}, "hardsave init"), " in a directory begins with it."]));
     fill(rows, found.map(project));
     if (focused) rows.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
   });
 
   async function load() {
     try {
-      const found = [];
-      let cursor = null;
-      do {
-        const page = await get("projects", { project: undefined, limit: 1000, cursor });
-        found.push(...page.items);
-        cursor = page.next;
-      } while (cursor);
-      every = found;
+      all = (await every("projects", { project: undefined, limit: 1000 })).items;
       draw();
     } catch (problem) {
       failed(rows, problem, load);
@@ -70,7 +63,7 @@ function project(one) {
     "li",
     { class: "listed" },
     h("a", { class: "name", href: href("home", { project: one.id }), dataset: { id: one.id } }, line(one.name, 80)),
-    one.is_here && h("span", { class: "state running" }, "here"),
+    one.is_here && state("running", "here"),
     h("span", { class: "quiet mono cut" }, shown(one.directory ?? "")),
     h("span", { class: "age quiet" }, one.updated_at ? when(one.updated_at) : "never saved"),
   );

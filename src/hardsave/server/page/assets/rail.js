@@ -1,11 +1,9 @@
 // The rail: all checkpoints of a timeline, the newest first, with the lines that join them.
 
-import { count, h, line, svg, when } from "./dom.js";
+import { count, h, line, svg, tally, when } from "./dom.js";
 import { lanes, told } from "./history.js";
 import { href } from "./router.js";
-import { arrows } from "./rows.js";
-import { tally } from "./sessions.js";
-import "./virtual.js";
+import { arrows } from "./virtual.js";
 
 const STEP = 12; // pixels between columns
 const MOST_COLUMNS = 6; // further branches are drawn into the last

@@ -4,7 +4,7 @@
 import { act } from "./api.js";
 import { count, fill, h, line, pathText, shown } from "./dom.js";
 import { told } from "./history.js";
-import { dialog } from "./notices.js";
+import { dialog, loading } from "./notices.js";
 import "./virtual.js";
 
 const WHATS = [
@@ -106,7 +106,7 @@ class Asking {
     this.asked.abort();
     const asked = (this.asked = new AbortController());
     this.go.disabled = true;
-    if (!this.found) fill(this.place, h("p", { class: "quiet loading" }, "Comparing with the disk…"));
+    if (!this.found) loading(this.place, "Comparing with the disk…");
     try {
       const found = await act("rewind/preview", this.body);
       if (asked.signal.aborted) return;

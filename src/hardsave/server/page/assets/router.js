@@ -50,18 +50,18 @@ export function kept() {
   return history.state ?? {};
 }
 
-/** How far a screen was scrolled, for when it is come back to. */
-export function remember(key, value) {
+/** Keeps a value for this tab, or where it is told to. */
+export function remember(key, value, place = sessionStorage) {
   try {
-    sessionStorage.setItem(`hardsave:${key}`, JSON.stringify(value));
+    place.setItem(`hardsave:${key}`, JSON.stringify(value));
   } catch {
-    // a browser that keeps nothing loses a scroll position
+    // a browser that keeps nothing forgets it
   }
 }
 
-export function remembered(key) {
+export function remembered(key, place = sessionStorage) {
   try {
-    return JSON.parse(sessionStorage.getItem(`hardsave:${key}`));
+    return JSON.parse(place.getItem(`hardsave:${key}`));
   } catch {
     return null;
   }

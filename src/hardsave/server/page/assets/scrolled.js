@@ -1,10 +1,9 @@
 // Where a person has scrolled to, kept beside the address: there after a reload, and after a way back.
 
-import { settled } from "./dom.js";
+import { BY_HAND, settled } from "./dom.js";
 import { keep, kept } from "./router.js";
 
 const PAUSE = 150; // milliseconds without scrolling, after which a place is kept
-const BY_HAND = ["wheel", "touchmove", "pointerdown", "keydown"]; // after these a person scrolls
 
 /** Calls `take` once an element has stood still, if the page is where it was then. */
 function noting(element, take) {

@@ -1,7 +1,7 @@
 // Search over everything that was said, named and touched; sessions by their titles come first.
 
 import { get } from "./api.js";
-import { count, fill, h, line, pathText, shown, when } from "./dom.js";
+import { count, fill, form, h, heading, line, pathText, shown, when } from "./dom.js";
 import { keys, step } from "./keys.js";
 import { title } from "./main.js";
 import { failed } from "./notices.js";
@@ -13,9 +13,7 @@ const PAGE = 50;
 const MOST = 1000; // that the server gives at once
 
 export function show(place, params) {
-  const search = new Search(place);
-  search.look(params);
-  return { title: named(params), amend: (given) => search.look(given), end: () => search.end() };
+  return new Search(place, params);
 }
 
 function named({ text }) {
@@ -23,7 +21,8 @@ function named({ text }) {
 }
 
 class Search {
-  constructor(place) {
+  constructor(place, params) {
+    this.title = named(params);
     this.input = h("input", { type: "search", "aria-label": "Search", placeholder: "Words of messages, names, file paths" });
     this.within = h("p", { hidden: true });
     this.said = h("p", { class: "quiet", role: "status" });
@@ -31,17 +30,14 @@ class Search {
     this.found = h("ul", { class: "rows", "aria-label": "Found" });
     this.below = h("p", {});
     this.asked = new AbortController();
-    const submit = (event) => {
-      event.preventDefault();
-      go("search", { text: this.input.value.trim(), timeline: this.params.timeline });
-    };
+    const submit = () => go("search", { text: this.input.value.trim(), timeline: this.params.timeline });
     fill(
       place,
       h(
         "div",
         { class: "page" },
-        h("div", { class: "heading" }, h("h1", {}, "Search")),
-        h("form", { class: "filters", role: "search", onsubmit: submit }, this.input, h("button", { class: "primary" }, "Search")),
+        heading("Search"),
+        form({ class: "filters", role: "search" }, submit, this.input, h("button", { class: "primary" }, "Search")),
         this.within,
         this.said,
         this.sessions,
@@ -54,6 +50,7 @@ class Search {
       { key: "k ArrowUp", about: "Before", act: () => step(place, -1) },
       { key: "f", about: "Change the words", act: () => this.input.focus() },
     ]);
+    this.amend(params);
   }
 
   end() {
@@ -61,7 +58,7 @@ class Search {
     this.stop();
   }
 
-  async look(params, { wait = false } = {}) {
+  async amend(params, { wait = false } = {}) {
     this.params = params;
     this.asked.abort();
     this.asked = new AbortController();
@@ -86,7 +83,7 @@ class Search {
       fill(this.sessions, sessions.items.map((each) => sessionRow(each)));
       this.tell(hits);
     } catch (problem) {
-      failed(this.said, problem, () => this.look(params));
+      failed(this.said, problem, () => this.amend(params));
     }
   }
 
@@ -96,7 +93,7 @@ class Search {
     const { text } = this.params;
     fill(this.said, total ? `${count(total, "place")}${hits.next ? " and more" : ""}` : `Nothing that was said has “${line(text, 80)}” in it. Fewer words find more.`);
     if (!hits.is_complete)
-      this.said.append(h("span", { class: "warning" }, ` · ${count(hits.unsearched, "checkpoint")} not searched yet `), h("button", { class: "small", onclick: () => this.look(this.params, { wait: true }) }, "Search all"));
+      this.said.append(h("span", { class: "warning" }, ` · ${count(hits.unsearched, "checkpoint")} not searched yet `), h("button", { class: "small", onclick: () => this.amend(this.params, { wait: true }) }, "Search all"));
     if (total > PAGE) keep({ shown: total });
     fill(this.below, hits.next && h("button", { onclick: () => this.more(hits.next) }, "More"));
   }

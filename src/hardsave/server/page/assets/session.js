@@ -4,14 +4,14 @@
 import { get, may } from "./api.js";
 import { copy, goingOn, resuming } from "./copying.js";
 import { Conversation } from "./conversation.js";
-import { count, fill, h, line } from "./dom.js";
+import { count, fill, h, later, line } from "./dom.js";
 import { Files } from "./files.js";
 import { fork } from "./fork.js";
 import { History, told } from "./history.js";
 import { keys } from "./keys.js";
 import { listen } from "./live.js";
 import { title } from "./main.js";
-import { dialog, fail, failed, say } from "./notices.js";
+import { ask, fail, failed, say } from "./notices.js";
 import { Operations } from "./operations.js";
 import { Rail } from "./rail.js";
 import { rewind } from "./rewind.js";
@@ -45,6 +45,8 @@ class Session {
     this.isLive = null; // until it is told
     this.pending = []; // events that are not shown yet
     this.asked = new AbortController();
+    this.drawSoon = later(() => this.draw(), 16);
+    this.renewSoon = later(() => this.inform().catch(fail), RENEW);
     this.history = new History(this.timeline);
     this.build();
     this.stop = [listen((message) => this.heard(message)), keys("This session", this.keys())];
@@ -54,8 +56,8 @@ class Session {
   end() {
     this.asked.abort();
     clearTimeout(this.writing);
-    clearTimeout(this.drawing);
-    clearTimeout(this.renewing);
+    this.drawSoon.stop();
+    this.renewSoon.stop();
     for (const stop of this.stop) stop();
     this.conversation.end();
     this.files.end();
@@ -228,13 +230,6 @@ class Session {
     }
   }
 
-  drawSoon() {
-    this.drawing ??= setTimeout(() => {
-      this.drawing = null;
-      this.draw();
-    }, 16);
-  }
-
   /** Takes what was saved since, and shows it. */
   draw() {
     const saved = this.pending.splice(0);
@@ -253,13 +248,6 @@ class Session {
     if (this.isFollowing && head && head.id !== this.chosen?.id) this.set(head, { isGrown: true });
     else if (this.chosen) this.set(this.chosen);
     this.drawTop();
-  }
-
-  renewSoon() {
-    this.renewing ??= setTimeout(() => {
-      this.renewing = null;
-      this.inform().catch(fail);
-    }, RENEW);
   }
 
   // The chosen moment
@@ -393,15 +381,8 @@ class Session {
 
   /** Asks for one word; nothing if it was left. */
   ask(title, placeholder, verb) {
-    return dialog(title, (close) => {
-      const input = h("input", { autofocus: true, "aria-label": "Where", placeholder });
-      const submit = (event) => {
-        event.preventDefault();
-        close(input.value.trim());
-      };
-      const acts = h("div", { class: "acts end" }, h("button", { class: "primary" }, verb));
-      return h("form", { class: "form", onsubmit: submit }, input, acts);
-    });
+    const input = h("input", { autofocus: true, "aria-label": "Where", placeholder });
+    return ask(title, h("p", {}, input), verb, { value: () => input.value.trim(), leave: "Cancel" });
   }
 
   /** Asks for a number of a checkpoint, or of a message. */

@@ -1,6 +1,6 @@
 // What is told of a session in one row of a list.
 
-import { count, h, line, shown, when } from "./dom.js";
+import { count, h, line, state, tally, when } from "./dom.js";
 import { href } from "./router.js";
 
 /** How the timelines of agents begin that name their sessions themselves. */
@@ -11,7 +11,7 @@ export const AGENTS = [
 ];
 
 /** The agent of a timeline, as far as its name tells. */
-export function agentOf(timeline) {
+function agentOf(timeline) {
   return AGENTS.find(([prefix]) => timeline.startsWith(prefix))?.[1] ?? "";
 }
 
@@ -29,19 +29,10 @@ export function sessionRow(session, files = null) {
     h("span", { class: `dot ${session.status ?? ""}`, "aria-hidden": "true" }),
     h("a", { class: "name", href: href("session", { timeline: session.timeline }) }, line(session.title || session.timeline, 160)),
     h("span", { class: "what quiet" }, session.title && h("span", { class: "mono" }, line(short(session.timeline), 60)), agent && h("span", {}, agent)),
-    h("span", { class: "status" }, session.status && h("span", { class: `state ${session.status}` }, shown(session.status))),
+    h("span", { class: "status" }, session.status && state(session.status)),
     h("span", { class: "number", title: session.messages === null ? "" : count(session.messages, "message") }, session.checkpoints || !session.origin ? count(session.checkpoints, "step") : "forked"),
     h("span", { class: "tally", title: "Files that it has changed since it began" }, files ? tally(files) : ""),
     h("span", { class: "number cost" }, session.cost === null ? "" : `$${session.cost.toFixed(2)}`),
     h("span", { class: "age quiet" }, when(session.updated_at)),
   );
-}
-
-/** How many files were added, changed and removed. */
-export function tally({ added, changed, removed }) {
-  return [
-    added ? h("span", { class: "added" }, `+${added}`, h("span", { class: "unseen" }, " added ")) : null,
-    changed ? h("span", { class: "changed" }, `~${changed}`, h("span", { class: "unseen" }, " changed ")) : null,
-    removed ? h("span", { class: "removed" }, `-${removed}`, h("span", { class: "unseen" }, " removed ")) : null,
-  ];
 }

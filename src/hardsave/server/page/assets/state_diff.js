@@ -1,16 +1,9 @@
 // What differs between two moments beside files: messages as they were and are, and values of the state.
 
-import { count, h } from "./dom.js";
+import { SIGNS, count, h } from "./dom.js";
 import { message } from "./message.js";
 import { paired } from "./patch.js";
 import { go, href } from "./router.js";
-
-const SIGNS = { added: "+", changed: "~", removed: "−" };
-
-/** How many messages came, changed and went: elements. */
-export function tally(counts) {
-  return Object.keys(SIGNS).map((kind) => counts[kind] > 0 && h("span", { class: kind }, ` ${SIGNS[kind]}${counts[kind]}`));
-}
 
 /** Messages of both sides in the order in which they are read: what has gone before what has come. Pure. */
 export function sides(changes) {

@@ -1,7 +1,7 @@
 // The top of a session: what it is called, how it is, what can be done with it, and on a narrow
 // screen which part of it is shown.
 
-import { count, fill, h, line, shown } from "./dom.js";
+import { count, fill, h, line, shown, state } from "./dom.js";
 import { amend, href } from "./router.js";
 import { short } from "./sessions.js";
 
@@ -61,7 +61,7 @@ export class Top {
     this.heading.textContent = line(info.title || this.timeline, 160);
     fill(
       this.facts,
-      status && h("span", { class: `state ${shown(status)}` }, line(status, 30)),
+      status && state(status),
       isLive !== null && h("span", { class: isLive ? "live" : "live off", title: about }, isLive ? "live" : "not live"),
       info.title &&
         h("span", { class: "mono", title: shown(this.timeline) }, line(short(this.timeline), 60)),

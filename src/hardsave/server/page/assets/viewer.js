@@ -3,7 +3,7 @@
 import { address, get, readPart } from "./api.js";
 import { bytes, fill, h, line, shown, when } from "./dom.js";
 import { told } from "./history.js";
-import { fail, failed } from "./notices.js";
+import { fail, failed, loading } from "./notices.js";
 import { ROW, numbered, parse, rowElement, rowsOf } from "./patch.js";
 import { amend } from "./router.js";
 import { keepPlace } from "./scrolled.js";
@@ -49,7 +49,7 @@ export class Viewer {
     for (const tab of this.tabs) tab.setAttribute("aria-pressed", String(tab.dataset.view === this.view));
     this.reading.abort();
     this.reading = new AbortController();
-    if (isOtherFile) fill(this.place, h("p", { class: "quiet loading" }, "Loading…"));
+    if (isOtherFile) loading(this.place);
     this.read();
   }
 

@@ -1,10 +1,9 @@
 // A list of any length that holds no more elements than fit on the screen. Rows are as high as what
 // is in them; a row that is measured moves none that a person looks at.
 
-import { framed } from "./dom.js";
+import { BY_HAND, framed } from "./dom.js";
 
 const BEYOND = 8; // rows above and below what is seen
-const BY_HAND = ["wheel", "touchmove", "pointerdown", "keydown"]; // after these a person scrolls
 const MOST = 90; // rows at once, however low they are
 
 /** Sums of heights: any row's top, and the row at any height, in log steps. */
@@ -145,16 +144,6 @@ export class VirtualList extends HTMLElement {
     element.remove();
   }
 
-  /** Has a row made anew, or all of them. */
-  refresh(number = null) {
-    for (const [row, { element }] of this.rows)
-      if (number === null || row === number) {
-        this.forget(element);
-        this.rows.delete(row);
-      }
-    this.drawNow();
-  }
-
   /** Scrolls so that a row begins at the top, or so far below it, and keeps it there while others
    * are measured. */
   jump(row, offset = 0) {
@@ -266,3 +255,37 @@ export class VirtualList extends HTMLElement {
 }
 
 customElements.define("virtual-list", VirtualList);
+
+/** Arrow keys in a list whose rows come and go: the list keeps the focus, and one row is the active one.
+ * `at()` is the row that is chosen, `open(row)` what Enter does, `moved(row)` what an arrow does to
+ * where it leads, `fold(row, isOpen)` what the arrows to the side do; it says whether there was
+ * something to do. */
+export function arrows(list, { length, at, open, moved = () => {}, fold = () => false }) {
+  let active = -1;
+  list.active = (row) => {
+    active = row;
+    if (row < 0) list.removeAttribute("aria-activedescendant");
+    else list.setAttribute("aria-activedescendant", `${list.classList[0]}-${row}`);
+    mark();
+  };
+  const mark = () => {
+    for (const [number, { element }] of list.rows) element.classList.toggle("active", number === active);
+  };
+  const move = (row) => {
+    const to = Math.max(0, Math.min(length() - 1, row));
+    list.reveal(to);
+    list.active(to);
+    moved(to);
+  };
+  list.addEventListener("drawn", mark);
+  list.addEventListener("keydown", (event) => {
+    if (event.target !== list || event.ctrlKey || event.metaKey || event.altKey || !length()) return;
+    const from = active >= 0 ? active : at();
+    const page = Math.max(1, Math.floor(list.clientHeight / 46) - 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
+    if (event.key in steps) move(from + steps[event.key]);
+    else if (event.key === "Enter" || event.key === " ") open(from);
+    else if (!(event.key === "ArrowRight" || event.key === "ArrowLeft") || !fold(from, event.key === "ArrowRight")) return;
+    event.preventDefault();
+  });
+}

@@ -2,10 +2,10 @@
 
 import { get } from "./api.js";
 import { actKeys, jobActs, taskActs } from "./acts.js";
-import { count, fill, h, keyed, line, shown, when } from "./dom.js";
+import { count, fill, h, heading, keyed, later, line, shown, state, when } from "./dom.js";
 import { keys, step } from "./keys.js";
-import { isGap, listen } from "./live.js";
-import { fail, failed } from "./notices.js";
+import { isWork, listen } from "./live.js";
+import { fail, failed, loading } from "./notices.js";
 import { amend, href, keep, kept } from "./router.js";
 
 const PAGE = 50;
@@ -17,24 +17,26 @@ const STATES = {
 const HOW = { jobs: 'hardsave jobs submit NAME --prompt "…"', tasks: 'hardsave tasks add NAME "…"' };
 
 export function show(place, params) {
-  const work = new Work(place, params);
-  return { title: "Work", amend: (given) => work.amend(given), end: () => work.end() };
+  return new Work(place, params);
 }
 
 class Work {
   constructor(place, params) {
+    this.title = "Work";
     this.params = params;
     this.asked = new AbortController();
+    this.later = later(() => {
+      this.load({ again: true });
+      this.counted();
+    });
     this.tabs = h("div", { class: "tabs", role: "group", "aria-label": "What" });
     this.states = h("div", { class: "tabs small", role: "group", "aria-label": "State" });
     this.said = h("div", {});
     this.rows = h("ul", { class: "rows", "aria-label": "Jobs or tasks" });
     this.below = h("p", {});
-    fill(place, h("div", { class: "page" }, h("div", { class: "heading" }, h("h1", {}, "Work"), this.tabs), h("div", { class: "filters" }, this.states), this.said, this.rows, this.below));
+    fill(place, h("div", { class: "page" }, heading("Work", this.tabs), h("div", { class: "filters" }, this.states), this.said, this.rows, this.below));
     this.stop = [
-      listen((message) => {
-        if (isGap(message) || (message.kind === "events" && message.items.some((each) => each.task))) this.later();
-      }),
+      listen((message) => isWork(message) && this.later()),
       keys("Work", [
         { key: "j ArrowDown", about: "Next", act: () => step(this.rows, 1) },
         { key: "k ArrowUp", about: "Before", act: () => step(this.rows, -1) },
@@ -59,16 +61,8 @@ class Work {
 
   end() {
     this.asked.abort();
-    clearTimeout(this.timer);
+    this.later.stop();
     for (const stop of this.stop) stop();
-  }
-
-  later() {
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
-      this.load({ again: true });
-      this.counted();
-    }, 300);
   }
 
   /** With `again`, as many as are shown: nothing that a person looks at goes. */
@@ -79,7 +73,7 @@ class Work {
     this.choices();
     if (!again) {
       keyed(this.rows, [], () => "", null);
-      fill(this.said, h("p", { class: "quiet loading" }, "Loading…"));
+      loading(this.said);
     }
     const shown = again ? this.rows.childElementCount : (kept().shown ?? 0);
     const limit = Math.min(MOST, Math.max(PAGE, shown));
@@ -165,7 +159,7 @@ function entry(item, make, reload) {
 function jobRow(job, reload) {
   return [
     h("a", { class: "name", href: href("job", { id: job.id }) }, line(job.id, 80)),
-    h("span", { class: `state ${job.state}` }, job.state.replace("_", " ")),
+    state(job.state),
     h("span", { class: "progress" }, h("progress", { max: 100, value: job.percent, "aria-label": `Progress of ${line(job.id, 60)}` }), h("span", { class: "quiet" }, `turn ${job.turns} of ${job.max_turns}`)),
     h("span", { class: "age quiet" }, job.updated_at ? when(job.updated_at) : "not begun"),
     h("span", { class: "acts" }, jobActs(job, reload, { brief: true })),
@@ -179,7 +173,7 @@ function jobRow(job, reload) {
 function taskRow(task, reload) {
   return [
     h("a", { class: "name", href: href("job", { id: task.id, task: 1 }) }, line(task.id, 80)),
-    h("span", { class: `state ${task.question === null ? task.state : "waiting"}` }, task.question === null ? task.state.replace("_", " ") : "waiting"),
+    state(task.question === null ? task.state : "waiting"),
     h(
       "span",
       { class: "progress" },
