@@ -44,6 +44,26 @@ def test_a_commit_is_one_round_trip(proxy: Proxy, store: PostgresStore) -> None:
         before = dict(batch.objects)
 
 
+def test_a_commit_reads_no_more_of_a_store_that_was_empty_when_it_was_opened(
+    tmp_path: Path,
+) -> None:
+    turns = 200
+    with hardsave.open(url_of(tmp_path)) as vault:
+        line = vault.timeline("main")
+        for at in range(turns):
+            line.append({"messages": [{"role": "user", "content": f"turn {at}"}]})
+    with beside(tmp_path) as another:
+        looked, read = 0, 0
+        while looked < turns:  # a connection that was closed has told what it counted
+            ((looked, read),) = another.execute(
+                "SELECT sum(idx_scan) FILTER (WHERE indexrelname = 'log_by_id')::int, "
+                "sum(idx_tup_read) FILTER (WHERE relname IN ('checkpoints', 'objects'))::int "
+                "FROM pg_stat_user_indexes WHERE schemaname = current_schema()"
+            )
+            another.execute("SELECT pg_stat_clear_snapshot()")
+    assert read < 10 * turns
+
+
 def test_a_refused_commit_and_a_repeated_one_are_one_round_trip(
     proxy: Proxy, store: PostgresStore
 ) -> None:

@@ -30,6 +30,14 @@ BEGIN
     RETURN head;
 END $$;
 
+-- The number of a checkpoint. By its id in order, though there is one at most: a plan that was made
+-- while the table was empty is kept for a minute, and would go through all checkpoints of the user.
+CREATE FUNCTION number_by_id_1(who bigint, wanted bytea) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT number FROM checkpoints
+            WHERE "user" = who AND id BETWEEN wanted AND wanted ORDER BY id LIMIT 1);
+END $$;
+
 -- The number that the event of a batch got when it was committed before; NULL if it was not.
 CREATE FUNCTION number_of_1(who bigint, kind text, event jsonb) RETURNS bigint
 LANGUAGE plpgsql AS $$
@@ -47,7 +55,7 @@ BEGIN
         END IF;
         RETURN found_number;
     END IF;
-    SELECT number INTO found_number FROM checkpoints WHERE "user" = who AND id = wanted;
+    found_number := number_by_id_1(who, wanted);
     IF found_number IS NULL THEN
         SELECT number INTO found_number FROM log WHERE "user" = who AND id = wanted;
     END IF;
@@ -174,9 +182,8 @@ CREATE FUNCTION put_notes_1(username text, its_id bytea, notes jsonb, replaces b
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     head heads := lock_user_1(username);
-    its_number bigint;
+    its_number bigint := number_by_id_1(head."user", its_id);
 BEGIN
-    SELECT number INTO its_number FROM checkpoints WHERE "user" = head."user" AND id = its_id;
     IF its_number IS NULL THEN
         RETURN false;
     END IF;
@@ -191,8 +198,7 @@ DECLARE
     its_number bigint;
 BEGIN
     FOR one IN SELECT * FROM jsonb_array_elements(doc -> 'labels') LOOP
-        SELECT number INTO its_number FROM checkpoints
-        WHERE "user" = who AND id = (one ->> 'id')::bytea;
+        its_number := number_by_id_1(who, (one ->> 'id')::bytea);
         CONTINUE WHEN its_number IS NULL;
         DELETE FROM labels WHERE "user" = who AND number = its_number;
         INSERT INTO labels ("user", number, at, key, value)
@@ -200,8 +206,7 @@ BEGIN
         FROM jsonb_array_elements(one -> 'labels') WITH ORDINALITY AS label (pair, at);
     END LOOP;
     FOR one IN SELECT * FROM jsonb_array_elements(doc -> 'notes') LOOP
-        SELECT number INTO its_number FROM checkpoints
-        WHERE "user" = who AND id = (one ->> 'id')::bytea;
+        its_number := number_by_id_1(who, (one ->> 'id')::bytea);
         CONTINUE WHEN its_number IS NULL;
         PERFORM put_notes_of_1(who, its_number, one -> 'notes', true);
     END LOOP;
