@@ -248,15 +248,17 @@ class Values:
             fields = usual.copy()
             for key, make in fresh:
                 fields[key] = make()
+            given: set[str] = set()
             extra: dict[str, Any] = {}
             for key, each in data.items():
                 if key in declared:
+                    given.add(key)
                     fields[key] = each if type(each) in atoms else revived(each)
                 elif key == _EXTRA and type(each) is dict:
                     extra = self._items(each)
             made = new(kind)
             put(made, "__dict__", fields)
-            put(made, "__pydantic_fields_set__", set(declared.intersection(data)))
+            put(made, "__pydantic_fields_set__", given)
             put(made, "__pydantic_extra__", extra)
             put(made, "__pydantic_private__", None)
             return made
