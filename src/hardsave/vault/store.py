@@ -120,10 +120,10 @@ class VaultStore:
         """Remove a checkpoint, a timeline or a text so that its bytes are in no file of the store.
 
         **It cannot be undone.** A text is replaced by `[purged]` in every checkpoint that has
-        it, and tasks that have it are forgotten, if they are over; what other checkpoints share
-        with a purged one stays. `left` names where it still is. Exported files are yours to
-        delete; a conversation, a file or a state that has the text when it is saved next brings
-        it back.
+        it, and tasks that have it are forgotten, if they are over. With the timeline of a job goes
+        the job: what it was asked, did and answered. What other checkpoints share with a purged
+        one stays. `left` names where it still is. Exported files are yours to delete; a
+        conversation, a file or a state that has the text when it is saved next brings it back.
         """
         from hardsave.vault.purge import purge  # few callers need it
 

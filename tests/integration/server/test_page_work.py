@@ -252,8 +252,9 @@ def test_jobs_are_cancelled_deleted_brought_back_and_purged_by_keys_alone(
     assert vault.timeline("careful").head is not None
     page.keyboard.type("ful")
     page.keyboard.press("Enter")
-    notice(visitor, "What careful saved is purged")
+    notice(visitor, "careful is purged")
     expect(page).to_have_url(re.compile("#/work"))
+    expect(row(visitor, "careful")).to_have_count(0)
     assert vault.timeline("careful").head is None
     with pytest.raises(hardsave.NotFound):
         vault.timeline("careful").undo()

@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import hardsave
-from hardsave.errors import NotFound, Unavailable
+from hardsave.errors import Conflict, NotFound, Unavailable
 from hardsave.runtime.jobs import closing, notices
 from hardsave.runtime.jobs.worker import Worker
 from hardsave.stores import registry
@@ -63,7 +63,7 @@ def test_a_job_may_be_purged_when_it_has_succeeded(office: Office) -> None:
     assert len(office.vault.timeline("fix")) == 0
     job = office.jobs.get("fix")
     assert (job.state, job.output, job.text) == ("succeeded", None, REPLACEMENT)
-    assert (job.attempts, job.percent, job.can_resume) == (1, 100, False)
+    assert (job.attempts, job.turns, job.percent, job.can_resume) == (1, 0, 100, False)
     assert [task.result for task in purges(office)] == [{"dropped": 9}]
     assert [job.id for job in office.jobs.find()] == ["fix"]
 
@@ -155,7 +155,7 @@ def test_what_has_come_into_the_place_of_a_purged_job_stays(
     with monkeypatch.context() as patch:
         patch.setattr(job_purge, "purge_job", collects_not)
         office.work(callback_retry=LATER)
-    office.vault.store.purge(timeline="fix")  # and then the worker died
+    office.vault.timeline("fix").delete()  # and then the worker died
     office.vault.tasks.forget(keep_completed=0)
     office.failed(3, on_success="purge")
     office.jump(days=1)
@@ -163,6 +163,26 @@ def test_what_has_come_into_the_place_of_a_purged_job_stays(
     (task,) = purges(office)
     assert (task.state, task.result) == ("completed", {"kept": closing.ANOTHERS})
     assert office.jobs.get("fix").can_resume
+
+
+def test_a_job_that_is_not_over_is_not_purged_with_its_timeline(office: Office) -> None:
+    office.failed(3, on_success="purge")
+    office.jobs.resume("fix")
+    for id in ("fix", "fix~2"):
+        assert office.vault.tasks.get(id).text != REPLACEMENT
+    with pytest.raises(Conflict, match=r"task 'fix~2' of job 'fix' is pending; cancel it"):
+        office.vault.store.purge(timeline="fix")
+    office.vault.tasks.cancel("fix~2")
+    office.vault.tasks.add("after", after=["fix~2"])
+    with pytest.raises(Conflict, match="task 'after' waits for job 'fix~2'"):
+        office.vault.store.purge(timeline="fix")
+    assert office.jobs.get("fix").checkpoint is not None
+    office.vault.tasks.cancel("after")
+    office.vault.store.purge(timeline="fix")
+    assert [task.id for task in office.vault.tasks.find()] == ["after"]
+    office.add()  # another job may have its id
+    office.work()
+    assert office.jobs.get("fix").state == "succeeded"
 
 
 def test_a_job_that_is_put_back_to_work_is_not_purged(
@@ -355,7 +375,8 @@ def told(vault: hardsave.Vault) -> str:
     return repr([vault.jobs.every(), vault.jobs.find(), tasks, histories, vault.operations()])
 
 
-ALL = [(url, on_success) for url in ("sqlite", "postgresql") for on_success in ("archive", "purge")]
+WAYS = ("archive", "purge", "by hand")
+ALL = [(url, on_success) for url in ("sqlite", "postgresql") for on_success in WAYS]
 
 
 @pytest.mark.parametrize(("kind", "on_success"), ALL)
@@ -371,7 +392,10 @@ def test_nothing_that_a_purged_job_was_told_or_said_is_in_its_store(
         url = postgres_server.url_of(tmp_path)
     (tmp_path / "home").mkdir()
     with listening() as receiver, hardsave.Vault(registry.open_store(url)) as vault:
-        ran(vault, files, receiver, on_success)
+        ran(vault, files, receiver, "purge" if on_success == "purge" else "archive")
+        if on_success == "by hand":
+            assert vault.store.purge(timeline="fix").tasks == 4  # it was resumed, and told of twice
+            assert not vault.jobs.find()
         answers = told(vault)
         rows = rows_of(tmp_path) if kind == "postgresql" else b""
     left = found(tmp_path / "home", CANARIES.values())

@@ -13,7 +13,7 @@ and what came meanwhile is not taken for it.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hardsave.errors import Conflict, LeaseLost, Unavailable
+from hardsave.errors import Unavailable
 from hardsave.objects.records import LogRecord, TaskRecord
 from hardsave.stores.base import Batch
 from hardsave.stores.ledger import Fence, TaskMove, TaskQuery, Work, every
@@ -27,6 +27,7 @@ from hardsave.vault.jobs import state as jobs
 from hardsave.vault.jobs.spec import JobId, JobSpec
 from hardsave.vault.purge import REPLACEMENT, purge
 from hardsave.vault.purge.purge import Purged
+from hardsave.vault.purge.tasks import check_none_waits, spec_of, told_of
 
 if TYPE_CHECKING:
     from hardsave.vault.vault import Vault
@@ -54,18 +55,13 @@ def purge_job(vault: "Vault", id: JobId) -> Purged | None:
 
 
 def _is_meant(ledger: LedgerContext, task: TaskRecord) -> bool:
-    spec = _spec(ledger, task)
+    spec = spec_of(ledger.codec, task)
     return task.state == "completed" and spec is not None and spec.on_success == "purge"
 
 
 def _is_purged(ledger: LedgerContext, task: TaskRecord) -> bool:
-    spec = _spec(ledger, task)
+    spec = spec_of(ledger.codec, task)
     return spec is not None and specs.is_purged(spec)
-
-
-def _spec(ledger: LedgerContext, task: TaskRecord) -> JobSpec | None:
-    found = specs.from_plain(ledger.codec.decode(task.metadata).get(specs.KEY))
-    return None if found is None else found[0]
 
 
 # What goes
@@ -73,11 +69,12 @@ def _spec(ledger: LedgerContext, task: TaskRecord) -> JobSpec | None:
 
 def _forgotten(context: Context, ledger: LedgerContext, id: JobId, *, is_known: bool) -> int:
     """How many checkpoints have gone."""
+    codec = ledger.codec
     tasks = list(every(context.store, context.user, TaskQuery(_PAGE)))
-    own = [each for each in tasks if _is_of(id, each.name) and _spec(ledger, each) is not None]
-    notices = [each for each in tasks if _is_of(id, _told_of(ledger, each))]
+    own = [each for each in tasks if _is_of(id, each.name) and spec_of(codec, each) is not None]
+    notices = [each for each in tasks if _is_of(id, told_of(codec, each))]
     untold = [each.name for each in notices if each.state in ("pending", "in_progress")]
-    _check_none_waits(own, tasks)
+    check_none_waits(own, tasks)
     last = _completed(context, id) if is_known else _last_saved(context, id)
     dropped = _dropped(context, id, last, own, () if untold else [*own, *notices])
     if untold:
@@ -93,24 +90,6 @@ def _is_of(id: JobId, name: str | None) -> bool:
     """Whether it names the job, or an earlier one that it was resumed from."""
     found = None if name is None else specs.parse(name)
     return found is not None and found.lineage == id.lineage and found.number <= id.number
-
-
-def _told_of(ledger: LedgerContext, task: TaskRecord) -> str | None:
-    """The job whose end a task tells."""
-    about = ledger.codec.decode(task.metadata).get(specs.KEY)
-    told = about.get("notice_of") if isinstance(about, Mapping) else None
-    return told if isinstance(told, str) else None
-
-
-def _check_none_waits(own: Sequence[TaskRecord], tasks: Sequence[TaskRecord]) -> None:
-    """A task that was forgotten holds up no other: what waits for one that failed would begin."""
-    names = {task.name for task in own}
-    for task in tasks:
-        if task.state == "pending" and task.waits_for in names:
-            raise Conflict(
-                f"task {task.name!r} waits for job {task.waits_for!r}, which is to be purged; "
-                "cancel that task"
-            )
 
 
 def _completed(context: Context, id: JobId) -> int:
@@ -137,12 +116,8 @@ def _dropped(
     """Checkpoints and tasks go at once; none of them if the job is put back to work meanwhile."""
     fences = {task.name: Fence(task.name, task.epoch) for task in [*own, *gone]}
     work = Work(fences=list(fences.values()), forget=[task.name for task in gone])
-    try:
+    with purge.unless_changed(context, str(id)):
         return purge.saved_until(context, id.lineage, last, work)
-    except LeaseLost as error:
-        if fencing.is_lost(context):
-            raise
-        raise Conflict(f"job {str(id)!r} was changed meanwhile; look at it again") from error
 
 
 # What stays
@@ -159,7 +134,7 @@ def _leave(
 
 
 def _left(ledger: LedgerContext, id: JobId, known: TaskRecord | None, *, last: JobId) -> TaskRecord:
-    spec = None if known is None else _spec(ledger, known)
+    spec = None if known is None else spec_of(ledger.codec, known)
     if spec is None:
         spec = JobSpec(lineage=id.lineage, prompt=REPLACEMENT, on_success="purge")
     made = adding.new(

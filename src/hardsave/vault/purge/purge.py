@@ -23,6 +23,7 @@ log entries name such paths are forgotten, with those before them: they cannot b
 What stays: tombstones, that is ids, numbers and parents.
 """
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
@@ -69,7 +70,7 @@ class Purged(Record):
     objects: int
     """Objects whose bytes are gone."""
     tasks: int = 0
-    """Tasks that had the text: they are gone, with their history."""
+    """Tasks that had the text, or were of the job: they are gone, with their history."""
     left: tuple[str, ...] = ()
     """Where it still is, or may be, and what helps. Nothing: it is gone."""
 
@@ -94,14 +95,28 @@ def checkpoint(context: Context, ref: str) -> Purged:
 
 
 def timeline(context: Context, name: str) -> Purged:
-    """Drop every checkpoint of a timeline, deleted ones too, and the timeline from the list."""
+    """Drop every checkpoint of a timeline, deleted ones too, and the timeline from the list; with
+    that of a job all that the ledger tells of it, in the same commit."""
     standing = context.store.timeline(context.user, name)
     if standing is None:
         raise NotFound(f"there is no timeline {name!r}; vault.timelines() lists them")
+    tasks = purge_tasks.of_job(context, name)
     ids = [record.id for record in context.history.line(name, hidden=True)]
     become = standing._replace(head=None, is_deleted=True, title="")
-    _drop(context, ids, (Move(standing, become),))
-    return collected(context, dropped=len(ids))
+    with unless_changed(context, name):
+        _drop(context, ids, (Move(standing, become),), purge_tasks.forgetting(tasks))
+    return collected(context, dropped=len(ids)).replace(tasks=len(tasks))
+
+
+@contextlib.contextmanager
+def unless_changed(context: Context, job: str) -> Iterator[None]:
+    """A write that is refused because a task of a job is not as it was looked at."""
+    try:
+        yield
+    except LeaseLost as error:
+        if fencing.is_lost(context):
+            raise
+        raise Conflict(f"job {job!r} was changed meanwhile; look at it again") from error
 
 
 def saved_until(context: Context, name: str, last: int, work: Work) -> int:

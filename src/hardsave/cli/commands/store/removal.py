@@ -124,7 +124,7 @@ def _choice(one: "RetentionChoice") -> dict[str, Any]:
 @click.argument("ref", type=REF, required=False)
 @click.option("--text", help="A text, replaced by [purged] in all states, names and files.")
 @click.option(
-    "--whole", is_flag=True, help="The timeline that --timeline names, with all it holds."
+    "--whole", is_flag=True, help="The timeline that --timeline names, and the job it is of."
 )
 @YES
 def purge(

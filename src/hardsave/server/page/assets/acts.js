@@ -38,7 +38,7 @@ export function jobActs(job, reload, { brief = false } = {}) {
     job.question !== null && answering(job),
     !job.is_over && button("Cancel", job, "cancel", run(cancel)),
     !brief && job.can_delete && button("Delete…", job, "delete", run(remove)),
-    !brief && may("admin") && job.checkpoint !== null && button("Purge…", job, "purge", run(purge)),
+    !brief && may("admin") && job.is_over && job.checkpoint !== null && button("Purge…", job, "purge", run(purge)),
   ];
 }
 
@@ -182,16 +182,18 @@ async function purge(job) {
   const check = () => typed.setCustomValidity(typed.value === name ? "" : `Type ${name} here to confirm`);
   check();
   const answer = await asked(
-    `Purge what ${shown(job.id)} saved?`,
+    `Purge ${shown(job.id)}?`,
     [
-      h("p", { class: "broke" }, "Its checkpoints, messages and files are removed from the store and from its backup, for good. This cannot be undone, and no copy is kept."),
+      h("p", { class: "broke" }, "All that it was asked, did and answered, its checkpoints and its files are removed from the store and from its backup, for good. This cannot be undone, and no copy is kept."),
       h("p", { class: "field" }, h("label", { for: "typed" }, "Type ", h("strong", {}, name), " to confirm"), typed),
     ],
     "Purge",
-    () => done("purge", { timeline: job.lineage }, `What ${job.id} saved is purged`),
+    () => {
+      go("work", {}, { replace: true }); // there is nothing to look at here any more
+      return done("purge", { timeline: job.lineage }, `${job.id} is purged`);
+    },
     "danger",
   );
   if (answer?.left.length) await dialog("This is left", () => [h("p", { class: "broke" }, "It is not removed by itself:"), h("ul", {}, answer.left.map((each) => h("li", { class: "text" }, shown(each))))]);
-  if (answer) go("work", {}, { replace: true });
   return answer;
 }
