@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hardsave.objects.records import ID_BYTES
 from hardsave.timeline.refs import to_text
 from hardsave.values.spelling import to_json
+from hardsave.wording import in_our_words
 
 if TYPE_CHECKING:
     from hardsave.tasks.recovery import RecoveryReport
@@ -117,7 +118,7 @@ def task(one: "Task") -> dict[str, Any]:
         "after": list(one.after),
         "waits_for": one.waits_for,
         "question": one.question,
-        "error_message": one.error,  # `error` is what a command says when it fails
+        "error_message": _in_our_words(one.error),  # `error` is what a command says when it fails
         "result": to_json(one.result),
         "metadata": to_json(one.metadata),
         "place": one.place,
@@ -141,10 +142,10 @@ def job(one: "Job") -> dict[str, Any]:
         "updated_at": _moment(one.updated_at),
         "expires_at": _moment(one.expires_at),
         "can_resume": one.can_resume,
-        "why_not": one.why_not,
+        "why_not": _in_our_words(one.why_not),
         "is_unserved": one.is_unserved,
         "checkpoint": one.checkpoint,
-        "failure": one.error,
+        "failure": _in_our_words(one.error),
         "question": one.question,
         "output": to_json(one.output),
         "resumed_from": None if spec.resumed is None else spec.resumed.from_job,
@@ -153,13 +154,16 @@ def job(one: "Job") -> dict[str, Any]:
 
 
 def happening(one: "TaskEvent") -> dict[str, Any]:
+    about = to_json(one.about)
+    if isinstance(about, dict) and isinstance(about.get("error"), str):
+        about["error"] = in_our_words(about["error"])
     return {
         "number": one.number,
         "kind": one.kind,
         "at": one.at.isoformat(),
         "generation": one.generation,
         "epoch": one.epoch,
-        "about": to_json(one.about),
+        "about": about,
         "by": one.by,
     }
 
@@ -185,6 +189,10 @@ def recovery(found: "RecoveryReport", *, dry_run: bool) -> dict[str, Any]:
         "incomplete": [task(each) for each in found.incomplete],
         "failed": [task(each) for each in found.failed],
     }
+
+
+def _in_our_words(text: str | None) -> str | None:
+    return None if text is None else in_our_words(text)
 
 
 def _moment(at: datetime | None) -> str | None:

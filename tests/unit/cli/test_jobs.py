@@ -410,7 +410,7 @@ def test_queued_jobs_are_not_denied_and_advice_is_in_the_words_of_commands(
     assert ran.err.endswith("start one with: hardsave worker --agents agents.py:AGENTS\n")
     assert run("jobs", "list").out.startswith("fix  queued")
     run("tasks", "cancel", "fix")
-    assert "'hardsave tasks retry' lets it run again" in run("jobs", "show", "fix").out
+    assert "a retry of its task begins it again" in run("jobs", "show", "fix").out
     assert "'fix' (failed) has asked nothing" in run("jobs", "approve", "fix").err
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from hardsave import wording
 from hardsave.cli.render import times
 from hardsave.vault import json_data
+from hardsave.wording import in_our_words
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,7 +31,7 @@ def rows(jobs: "list[Job]", now: "datetime") -> "list[Text]":
             (
                 Text(wording.shown(job.id), style="name"),
                 Text(job.state, style=STYLES.get(job.state, "")),
-                Text(f"turn {job.turns}/{job.max_turns}"),
+                Text(f"turn {job.turns}/{job.max_turns}" if _has_turns(job) else ""),
                 Text(wording.count(job.messages, "message")),
                 Text(wording.shown(job.model or "")),
                 _prospect(job),
@@ -41,6 +42,11 @@ def rows(jobs: "list[Job]", now: "datetime") -> "list[Text]":
             for job in jobs
         ]
     )
+
+
+def _has_turns(job: "Job") -> bool:
+    """Whether its turns are known, or may still come."""
+    return job.turns > 0 or not job.is_over
 
 
 def _prospect(job: "Job") -> "Text":
@@ -75,11 +81,12 @@ def page(job: "Job", now: "datetime") -> "Iterator[Text]":
 
     yield draw.line((wording.shown(job.id), "name"), "  ", (job.state, STYLES.get(job.state, "")))
     spec = job.spec
+    turns = f", turn {job.turns} of {job.max_turns}" if _has_turns(job) else ""
     kept = None if job.expires_at is None or not job.can_resume else times.local(job.expires_at)
     yield from draw.fields(
         {
             "asked": wording.line(spec.prompt, 200),
-            "progress": f"{job.percent} %, turn {job.turns} of {job.max_turns}",
+            "progress": f"{job.percent} %{turns}",
             "agent": spec.agent,
             "model": job.model,
             "workspace": spec.works_in,
@@ -87,9 +94,9 @@ def page(job: "Job", now: "datetime") -> "Iterator[Text]":
             "resumed": None if spec.resumed is None else f"from {spec.resumed.from_job}",
             "saved": None if job.updated_at is None else wording.ago(job.updated_at, now),
             "kept": None if kept is None else f"until {kept}",
-            "error": None if job.error is None else wording.line(job.error, 300),
+            "error": None if job.error is None else wording.line(in_our_words(job.error), 300),
             "question": None if job.question is None else wording.line(job.question, 300),
             "output": wording.line(str(job.output), 300) if job.output is not None else None,
-            "resume": "yes" if job.can_resume else f"no: {wording.in_our_words(job.why_not or '')}",
+            "resume": "yes" if job.can_resume else f"no: {in_our_words(job.why_not or '')}",
         }
     )

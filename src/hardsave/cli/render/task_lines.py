@@ -65,7 +65,7 @@ def _note(task: Task, now: datetime, over: Collection[str]) -> str:
     if found := waits(task, now, over):
         return found
     if task.error is not None and task.state != "completed":
-        return wording.line(task.error, 80)
+        return wording.line(wording.in_our_words(task.error), 80)
     if task.progress.total and task.state != "completed":
         return f"{task.progress.done} of {task.progress.total}"
     return ""
@@ -97,7 +97,7 @@ def page(task: Task, now: datetime) -> Iterator[Text]:
             "after": ", ".join(wording.shown(name) for name in task.after),
             "waits for": task.waits_for,
             "asks": task.question,
-            "error": task.error,
+            "error": None if task.error is None else wording.in_our_words(task.error),
             "result": None if result is None else wording.line(result, 400),
         }
     )

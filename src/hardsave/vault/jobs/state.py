@@ -139,6 +139,7 @@ class Job(Record):
     spec: JobSpec
     attempts: int
     turns: int
+    """How many it has used; 0 also if it has succeeded and what it saved is gone."""
     max_turns: int
     messages: int
     model: str | None
@@ -211,7 +212,11 @@ def judged(
     is_over = state in ("failed", "rolled_back", "forgotten")
     is_late = expires is not None and is_over and now >= expires
     usable = None if found is None or is_late else found.checkpoint
-    turns = found.turns if found is not None else task.progress.done if task is not None else 0
+    turns = 0  # a task that is completed says that all of its progress is done
+    if found is not None:
+        turns = found.turns
+    elif task is not None and task.state != "completed":
+        turns = task.progress.done
     return Job(
         id=str(id),
         lineage=spec.lineage,
@@ -264,7 +269,7 @@ def _why_not(
     if state in _BUSY:
         return _BUSY[state]
     if found is None:
-        return "nothing was saved of it; tasks.retry() lets it run again from the beginning"
+        return "nothing was saved of it; a retry of its task begins it again"
     if expired is not None:
         return f"what was saved of it was kept until {expired:%Y-%m-%d %H:%M} UTC"
     return None

@@ -121,7 +121,7 @@ function ofJob(job) {
     ["Asks", job.question, "asked"],
     ["Failed", job.failure, "broke"],
     [job.state === "queued" ? "Waits" : "Cannot go on", job.can_resume || job.state === "succeeded" ? null : job.why_not],
-    ["Turns", `${job.turns} of ${job.max_turns}, ${job.percent} %`],
+    ["Turns", job.turns > 0 || !job.is_over ? `${job.turns} of ${job.max_turns}, ${job.percent} %` : null],
     ["Messages", job.messages],
     ["Agent", [job.agent, job.model].filter(Boolean).join(", ")],
     ["Directory", job.workspace],

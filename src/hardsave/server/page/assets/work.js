@@ -160,7 +160,7 @@ function jobRow(job, reload) {
   return [
     h("a", { class: "name", href: href("job", { id: job.id }) }, line(job.id, 80)),
     state(job.state),
-    h("span", { class: "progress" }, h("progress", { max: 100, value: job.percent, "aria-label": `Progress of ${line(job.id, 60)}` }), h("span", { class: "quiet" }, `turn ${job.turns} of ${job.max_turns}`)),
+    h("span", { class: "progress" }, h("progress", { max: 100, value: job.percent, "aria-label": `Progress of ${line(job.id, 60)}` }), (job.turns > 0 || !job.is_over) && h("span", { class: "quiet" }, `turn ${job.turns} of ${job.max_turns}`)),
     h("span", { class: "age quiet" }, job.updated_at ? when(job.updated_at) : "not begun"),
     h("span", { class: "acts" }, jobActs(job, reload, { brief: true })),
     h("p", { class: "cut" }, line(job.text, 240)),
