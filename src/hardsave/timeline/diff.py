@@ -1,5 +1,8 @@
 """What changed between two checkpoints."""
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 from hardsave.objects.diff import StatePath, diff
 from hardsave.objects.reader import Reader
 from hardsave.objects.records import CheckpointRecord
@@ -20,6 +23,13 @@ class FileDiff(Record):
 
 
 NO_FILES = FileDiff()
+
+
+def without_folders(paths: Iterable[str]) -> list[str]:
+    """Paths in order, but for those that others of them lie in: a new folder is its files."""
+    ordered = sorted(paths, key=lambda path: path.split("/"))
+    following = pairwise([*ordered, ""])
+    return [path for path, after in following if not after.startswith(path + "/")]
 
 
 class Diff(Record):

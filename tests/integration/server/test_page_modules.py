@@ -124,3 +124,17 @@ def test_branches_are_drawn_beside_what_the_head_stands_on(page: Visitor) -> Non
     assert drawn[3]["joins"] == [0, 1]  # the branch begins here
     assert [each["passes"] for each in drawn] == [[], [0], [0], [], []]
     assert [each["goesOn"] for each in drawn] == [True, True, True, True, False]
+
+
+def test_a_new_folder_is_told_by_its_files(page: Visitor) -> None:
+    odd = {"$text": "src/odd"}
+    paths = ["empty", "new", "src", "src/a", "src/deep", "src/deep/b", "ne", "srcs", odd]
+    assert called(page, "dom.js", "withoutFolders", paths) == [
+        "empty",
+        "new",
+        "src/a",
+        "src/deep/b",
+        "ne",
+        "srcs",
+        odd,
+    ]

@@ -3,7 +3,6 @@ import os
 import pytest
 
 from hardsave import wording
-from hardsave.cli.render import phrases
 
 
 def test_counts_have_their_plural() -> None:
@@ -51,9 +50,3 @@ def test_one_line_is_cut_where_it_is_too_long() -> None:
     assert wording.line("a\n  b\tc") == "a b c"
     assert wording.line("abcdefgh", 5) == "abcd…"
     assert wording.line("x" * 10_000_000, 5) == "xxxx…"
-
-
-def test_folders_are_left_out_if_something_in_them_is_named() -> None:
-    paths = ["src", "src/a.py", "src-old", "empty", "src/deep", "src/deep/b.py"]
-    assert phrases.without_folders(paths) == ["empty", "src/a.py", "src/deep/b.py", "src-old"]
-    assert phrases.without_folders([]) == []

@@ -11,7 +11,7 @@ from hardsave.objects.types import Types
 from hardsave.stores.base import Batch
 from hardsave.stores.memory.store import MemoryStore
 from hardsave.testing.batches import an_entry
-from hardsave.timeline.diff import Diff, compare
+from hardsave.timeline.diff import Diff, compare, without_folders
 
 MIB = 1 << 20
 
@@ -50,3 +50,9 @@ def test_a_difference_of_status_alone_counts() -> None:
     assert found
     assert (found.old_status, found.new_status) == ("running", "failed")
     assert found.added == found.removed == found.changed == ()
+
+
+def test_folders_are_left_out_if_something_in_them_is_named() -> None:
+    paths = ["src", "src/a.py", "src-old", "empty", "src/deep", "src/deep/b.py"]
+    assert without_folders(paths) == ["empty", "src/a.py", "src/deep/b.py", "src-old"]
+    assert without_folders([]) == []

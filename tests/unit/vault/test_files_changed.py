@@ -26,7 +26,8 @@ def work(tmp_path: Path) -> Path:
 def change(work: Path) -> None:
     (work / "changes").write_text("changed")
     (work / "goes").unlink()
-    for name in ("new", "newer"):
+    (work / "folder").mkdir()  # one that has files in it is told by these
+    for name in ("new", "folder/newer"):
         (work / name).write_text(name)
 
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardsave.cli.render import phrases
-from hardsave.timeline.diff import FileDiff
+from hardsave.timeline.diff import FileDiff, without_folders
 from hardsave.tuples import NamedTuple
 
 if TYPE_CHECKING:  # they take longer to import than all that is drawn
@@ -34,7 +33,7 @@ class FileStat(NamedTuple):
 def signed(found: FileDiff) -> list[tuple[str, str]]:
     """`+`, `~` or `-` and the path, by path; folders only if nothing in them says so."""
     some = {"+": found.added, "~": found.changed, "-": found.removed}
-    pairs = [(sign, path) for sign in some for path in phrases.without_folders(some[sign])]
+    pairs = [(sign, path) for sign in some for path in without_folders(some[sign])]
     return sorted(pairs, key=lambda each: each[1])
 
 

@@ -1,20 +1,12 @@
 """What the command line says of paths, changes and repositories. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hardsave.wording import count, shown
 
 if TYPE_CHECKING:
     from hardsave.vault.files import GitState
-
-
-def without_folders(paths: Iterable[str]) -> list[str]:
-    """Paths in order, but for those that others of them lie in: a new folder is its files."""
-    ordered = sorted(paths, key=lambda path: path.split("/"))
-    following = pairwise([*ordered, ""])
-    return [path for path, after in following if not after.startswith(path + "/")]
 
 
 def changed_by(told: object) -> str:

@@ -3,6 +3,7 @@ first checkpoint has, or the one that it was forked from."""
 
 from hardsave.objects.records import CheckpointRecord, TimelineRecord
 from hardsave.stores.base import Query
+from hardsave.timeline.diff import without_folders
 from hardsave.timeline.step_summary import FileCounts
 from hardsave.vault.context import Context
 from hardsave.vault.files import difference
@@ -21,9 +22,12 @@ def files_changed(context: Context, name: str) -> FileCounts | None:
     if before is None or after is None:
         return None
     found = difference(before, after)
-    counts = (len(found.added), len(found.changed), len(found.removed))
+    added, changed, removed = (
+        len(without_folders(paths)) for paths in (found.added, found.changed, found.removed)
+    )
     kept = None if head.summary is None else head.summary.files
-    return FileCounts(*counts, kept.total if kept is not None else sum(1 for _ in after.list()))
+    total = kept.total if kept is not None else sum(1 for _ in after.list())
+    return FileCounts(added, changed, removed, total)
 
 
 def _first(context: Context, line: TimelineRecord) -> CheckpointRecord | None:

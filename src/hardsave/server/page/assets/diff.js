@@ -2,7 +2,7 @@
 // Each is an entry that opens; lines of a file are read then.
 
 import { get } from "./api.js";
-import { SIGNS, count, fill, h, heading, line, pathText, settled, shown, tally } from "./dom.js";
+import { SIGNS, count, fill, h, heading, line, pathText, settled, shown, tally, withoutFolders } from "./dom.js";
 import { told } from "./history.js";
 import { keys } from "./keys.js";
 import { failed, loading } from "./notices.js";
@@ -151,7 +151,7 @@ class Comparison {
   start() {
     const files = this.files();
     this.entries = [...(this.state ? this.parts(this.state) : []), ...files];
-    fill(this.sum, this.sums(files.length));
+    fill(this.sum, this.sums(files));
     fill(this.body, this.sum, this.entries.length ? this.list : h("p", { class: "empty" }, "Nothing differs."));
     this.draw({ fresh: true });
     this.open();
@@ -171,7 +171,7 @@ class Comparison {
 
   files() {
     const { files } = this.found;
-    const found = Object.keys(SIGNS).flatMap((change) => files[change].map((path) => ({ path, change, name: pathText(path) })));
+    const found = Object.keys(SIGNS).flatMap((change) => withoutFolders(files[change]).map((path) => ({ path, change, name: pathText(path) })));
     const isFew = found.length <= FEW;
     found.sort((a, b) => (a.name < b.name ? -1 : 1));
     return found.map((each) => ({ ...each, id: `file ${JSON.stringify(each.path)}`, isFew, read: () => this.lines(each.path) }));
@@ -226,8 +226,8 @@ class Comparison {
 
   sums(differing) {
     const { status, files, messages } = this.found;
-    const counts = Object.fromEntries(Object.keys(SIGNS).map((kind) => [kind, files[kind].length]));
-    const differ = differing ? [`${count(differing, "file differs", "files differ")}: `, tally(counts)] : "Files are the same";
+    const counts = Object.fromEntries(Object.keys(SIGNS).map((kind) => [kind, differing.filter((each) => each.change === kind).length]));
+    const differ = differing.length ? [`${count(differing.length, "file differs", "files differ")}: `, tally(counts)] : "Files are the same";
     const said = [
       this.state && messages.to !== null && h("li", {}, `Messages: ${messages.from} → ${messages.to}`, tally(this.state.counts)),
       status.to !== null &&

@@ -90,6 +90,12 @@ export function pathText(path) {
   return shown(typeof path === "string" ? path : (path.$text ?? JSON.stringify(path)));
 }
 
+/** Paths but for the directories that others of them lie in: a new directory is its files. */
+export function withoutFolders(paths) {
+  const above = new Set(paths.map((path) => typeof path === "string" && path.replace(/\/?[^/]*$/, "")));
+  return paths.filter((path) => !above.has(path));
+}
+
 const UNITS = [
   [86400 * 365, "y"],
   [86400 * 30, "mo"],

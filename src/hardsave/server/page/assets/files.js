@@ -2,7 +2,7 @@
 // tree that is read by the directory.
 
 import { get } from "./api.js";
-import { SIGNS, bytes, count, fill, h, line, pathText } from "./dom.js";
+import { SIGNS, bytes, count, fill, h, line, pathText, withoutFolders } from "./dom.js";
 import { fail, failed } from "./notices.js";
 import { amend, href, keep, kept } from "./router.js";
 import { keepPlace } from "./scrolled.js";
@@ -135,7 +135,7 @@ export class Files {
     try {
       const { files } = await get("diff", { from: parent, to: id }, { signal });
       for (const kind of ["removed", "changed", "added"])
-        for (const path of files[kind]) if (typeof path === "string") this.changes.set(path, kind);
+        for (const path of withoutFolders(files[kind])) if (typeof path === "string") this.changes.set(path, kind);
     } catch (problem) {
       if (problem.code !== "not_found") throw problem; // the parent was deleted
     }

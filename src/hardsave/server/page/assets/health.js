@@ -81,7 +81,7 @@ function finding({ what, level, message, remedy }) {
 }
 
 function verify(place) {
-  const said = h("p", { class: "quiet", role: "status" }, "Reads every checkpoint and compares every hash. Saves go on meanwhile.");
+  const said = h("p", { class: "quiet", role: "status" }, "Reads every checkpoint, deleted ones too, and compares every hash. Saves go on meanwhile.");
   const faults = h("div", {});
   const button = h(
     "button",
@@ -150,7 +150,7 @@ class Retention {
     const said = found.drops ? `${count(found.drops, "checkpoint")} of ${found.considered.toLocaleString("en")} would go, about ${bytes(found.freed_bytes)}.` : `Nothing would go of ${count(found.considered, "checkpoint")}.`;
     fill(
       this.result,
-      h("p", { class: "quiet" }, isOwn ? "By these rules; those of the project's settings are left aside." : "By the settings of this project. Other rules can be tried here: nothing goes by looking."),
+      h("p", { class: "quiet" }, isOwn ? "By these rules; those of the project's settings are left aside." : "By the settings of this project. Other rules can be tried here: nothing goes by looking.", " Checkpoints that were deleted, and may still be brought back, count too."),
       h("p", { role: "status", id: "would-go" }, said, Object.entries(found.rules).map(([rule, number]) => h("span", { class: "quiet" }, ` ${number.toLocaleString("en")}: ${reason(rule)}.`))),
       found.drops > 0 && h("details", {}, h("summary", {}, `Which${found.drops > LISTED ? `: the first ${LISTED}` : ""}`), h("ul", {}, found.items.slice(0, LISTED).map((each) => h("li", {}, h("a", { class: "mono", href: href("session", { timeline: each.timeline, at: each.id }) }, `${line(each.timeline, 60)}:${each.seq}`), h("span", { class: "quiet" }, ` ${reason(each.rule)}`))))),
       found.drops > 0 && may("admin") && h("button", { id: "retain", onclick: () => this.apply(found) }, "Let them go…"),
