@@ -18,8 +18,9 @@ def history(
     found: dict[str, DeltaChannelHistory] = {}
     written: dict[str, list[PendingWrite]] = {name: [] for name in channels}
     left = set(channels)
-    for one in _ancestors(threads, place) if left else ():
-        writes = [each for each in counted(one.notes, None) if each.channel in left]
+    for child, one in _ancestors(threads, place) if left else ():
+        notes = counted(one.notes, before=child)
+        writes = [each for each in notes if each.channel in left]
         for write in reversed(pending(writes, values)):
             written[write[1]].append(write)
         state = one.state
@@ -34,16 +35,16 @@ def history(
     return found
 
 
-def _ancestors(threads: Threads, place: Place) -> Iterator[hardsave.Checkpoint]:
-    """The parents of a checkpoint in its namespace, nearest first."""
+def _ancestors(threads: Threads, place: Place) -> Iterator[tuple[str, hardsave.Checkpoint]]:
+    """The parents of a checkpoint in its namespace, nearest first, each behind its child's id."""
     target = threads.latest(place)[0] if place.id is None else threads.find(place)
     if target is None:
         return
     line = threads.vault.timeline(target.timeline)
-    wanted = target.metadata["parent"]
+    child, wanted = id_of(target), target.metadata["parent"]
     for one in line.ancestors(target):
         said = one.metadata
         if wanted is None or said.get("ns", "") != place.namespace or id_of(one) != wanted:
             return
-        yield one
-        wanted = said["parent"]
+        yield child, one
+        child, wanted = wanted, said["parent"]

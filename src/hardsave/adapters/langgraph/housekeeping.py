@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import hardsave
 from hardsave.adapters.langgraph.place import Place
-from hardsave.adapters.langgraph.threads import Threads, id_of
+from hardsave.adapters.langgraph.threads import AFTER, Threads, id_of
 
 RUN = "run_id"  # of metadata: the label by which the checkpoints of a run are found
 _DELTAS = "counters_since_delta_snapshot"  # of metadata: the channels that are kept as deltas
@@ -56,11 +56,14 @@ def copy(threads: Threads, source: str, target: str) -> None:
     for one in reversed(list(threads.rows(line))):
         said = one.metadata
         place = Place(target, said.get("ns", ""), said["id"])
+        parent = None if one.parent is None else made.get(one.parent)
+        after = said.get(AFTER, one.parent)
+        after = made[after].id if after in made else after  # one that was deleted is not there
         made[one.id] = onto.copy(
             one,
-            metadata=threads.about(place, said["parent"], said["metadata"]),
+            metadata=threads.about(place, said["parent"], said["metadata"], parent, after),
             id=threads.id(place),
-            parent=None if one.parent is None else made.get(one.parent),
+            parent=parent,
             expect=hardsave.ANY_HEAD,
         )
     head = line.head

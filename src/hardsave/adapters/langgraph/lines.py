@@ -23,7 +23,7 @@ class Line:
         self.last: tuple[str, hardsave.Checkpoint] | None = None  # the id that was saved last
         self.channels: dict[str, tuple[Any, Any]] = {}  # versions of channels, and plain values
         self.memory: dict[str, Memory] = {}  # of channels that hold messages
-        self.eras: dict[str, int] = {}  # of checkpoints that the timeline was taken back to
+        self.eras: dict[str, str] = {}  # of checkpoints that the timeline was taken back to
         self.users = 0
 
 
@@ -68,6 +68,10 @@ class Lines:
     def _let_go(self) -> None:
         over = len(self._held) - _KEPT
         if over > 0:
-            idle = (key for key, each in self._held.items() if not (each.users or each.early))
+            idle = (
+                key
+                for key, each in self._held.items()
+                if not (each.users or each.early or each.eras)
+            )
             for key in [key for key, _ in zip(idle, range(over), strict=False)]:
                 del self._held[key]

@@ -19,6 +19,7 @@ from hardsave.tuples import NamedTuple
 
 BESIDE = "__checkpoint__"  # the key of a state that holds what is not a channel's value
 HELD_APART = ("channel_values", "id")  # of a checkpoint: the others are beside
+NO_REWIND = "0"  # less than any id
 _ESCAPE = "'"
 Shared: TypeAlias = dict[bytes, Any]
 """Items of long lists as the graph had them, by the addresses of their objects."""
@@ -122,7 +123,7 @@ class Notes(NamedTuple):
 
 
 def notes_of(
-    writes: Sequence[tuple[str, Any]], task: str, path: str, era: int, values: Values
+    writes: Sequence[tuple[str, Any]], task: str, path: str, era: str, values: Values
 ) -> Notes:
     """`era` tells writes that came after a rewind to their checkpoint from those before: see
     `counted`."""
@@ -134,18 +135,24 @@ def notes_of(
     return notes
 
 
-def counted(notes: Mapping[str, Any], era: int | None) -> list[Write]:
-    """The writes that count: those of an era, or of the last one that wrote any.
+def counted(
+    notes: Mapping[str, Any], era: str | None = None, *, before: str | None = None
+) -> list[Write]:
+    """The writes that count: those of an era, or of the last one that wrote any, which may have to
+    lie before the checkpoint that they led to.
 
     After a rewind to a checkpoint its tasks are to run again, so what they wrote before must not
-    count. An era is the number of the newest checkpoint there was by then; 0 without a rewind.
+    count. An era is the id of the newest checkpoint there was by then, which is older than any that
+    is put later; `NO_REWIND` without one.
     """
     found = [(key.split(" ", 2), note) for key, note in notes.items()]
-    last = max((int(key[0]) for key, _ in found), default=0) if era is None else era
+    if era is None:
+        eras = {key[0] for key, _ in found}
+        era = max((each for each in eras if before is None or each < before), default=NO_REWIND)
     return [
         Write(path, task, int(index), channel, value)
         for (of, index, task), (path, channel, value) in found
-        if int(of) == last
+        if of == era
     ]
 
 

@@ -38,6 +38,7 @@ from hardsave.adapters.langgraph.lines import Line
 from hardsave.adapters.langgraph.memory import Memory
 from hardsave.adapters.langgraph.place import (
     HELD_APART,
+    NO_REWIND,
     Place,
     Shared,
     counted,
@@ -46,11 +47,12 @@ from hardsave.adapters.langgraph.place import (
     state_of,
     tuple_of,
 )
-from hardsave.adapters.langgraph.threads import Threads, id_of
+from hardsave.adapters.langgraph.threads import AFTER, Threads, id_of
 from hardsave.adapters.langgraph.values import Values
 from hardsave.adapters.langgraph.versions import next_version
 
 _AT_ONCE = 20  # tuples that a coroutine reads before it lets others run
+_ATTEMPTS = 100  # each time, another writer has moved the timeline
 
 
 class HardsaveSaver(BaseCheckpointSaver[str]):
@@ -142,7 +144,7 @@ class HardsaveSaver(BaseCheckpointSaver[str]):
         place = place_of(config)
         assert place.id is not None
         with self._threads.at(place) as line:
-            era = line.eras.get(place.id, 0)
+            era = line.eras.get(place.id, NO_REWIND)
             notes = notes_of(writes, task_id, task_path, era, self._values)
             found = self._threads.known(line, place)
             if found is None:
@@ -166,10 +168,14 @@ class HardsaveSaver(BaseCheckpointSaver[str]):
         files: hardsave.CapturedFiles | None,
     ) -> hardsave.Checkpoint:
         assert place.id is not None
-        about = self._threads.about(place, above.id, said)
         parent = self._parent(line, above, said)
         notes = line.early.get(place.id)
-        while True:
+        for _ in range(_ATTEMPTS):
+            id, standing = self._threads.id_and_found(place)
+            head = line.line.head
+            after = None if head is None else head.id
+            after = after if standing is None else standing.metadata.get(AFTER)
+            about = self._threads.about(place, above.id, said, parent, after)
             if self._strict:
                 self._check_follows(line, above)
             try:
@@ -181,12 +187,12 @@ class HardsaveSaver(BaseCheckpointSaver[str]):
                     notes=notes,
                     workspace=files,
                     parent=parent,
-                    id=self._threads.id(place),
-                    expect=None if self._strict else hardsave.ANY_HEAD,
+                    id=id,
+                    expect=head,
                 )
             except hardsave.Conflict:
                 standing = self._threads.find(place)
-                if standing is None and not self._strict:
+                if standing is None and line.line.head == head:
                     raise
             else:
                 if saved.metadata == about:
@@ -195,6 +201,9 @@ class HardsaveSaver(BaseCheckpointSaver[str]):
             if standing is not None:  # put once more with other contents: these are the newer ones
                 notes = {**standing.notes, **(notes or {})}
                 self.vault.delete(standing)
+        raise hardsave.Conflict(
+            f"timeline {line.line.name!r} is written to by too many others at once; try again"
+        )
 
     def _parent(
         self, line: Line, above: Place, said: Mapping[str, Any]
@@ -242,7 +251,7 @@ class HardsaveSaver(BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         place = place_of(config)
-        era: int | None = None
+        era: str | None = None
         if place.id is None:
             found, era = self._threads.latest(place)
         else:
@@ -272,8 +281,8 @@ class HardsaveSaver(BaseCheckpointSaver[str]):
         fitting = (each for each in older if _fits(each, filter or {}, self._values))
         shared: Shared = {}  # for this call: a caller who changes a message changes no later read
         for each in islice(fitting, None if limit is None else max(limit, 0)):
-            writes = counted(each.notes, None)
-            yield tuple_of(each, self._threads.thread_of(each), writes, self._values, shared)
+            thread = self._threads.thread_of(each)
+            yield tuple_of(each, thread, counted(each.notes), self._values, shared)
 
     def _rows_at(self, config: RunnableConfig) -> Iterator[hardsave.Checkpoint]:
         """The checkpoints that a config means, newest first: without a namespace those of all."""

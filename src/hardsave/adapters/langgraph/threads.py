@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
-from itertools import count
+from itertools import chain, count, repeat
 
 import hardsave
 from hardsave.adapters.langgraph import names
 from hardsave.adapters.langgraph.lines import Line, Lines
 from hardsave.adapters.langgraph.place import Place
 
+AFTER = "after"  # of metadata: what was put before, where that is not the parent
+_PAGES = (2, 10)  # rows that are read first: mostly the newest is the one
 _PAGE = 100
 
 
@@ -33,10 +35,18 @@ class Threads:
         thread = names.thread(self._prefix, found.timeline)
         return str(found.metadata["thread"]) if thread is None else thread
 
-    def about(self, place: Place, parent: str | None, metadata: object) -> dict[str, object]:
-        """The metadata of a checkpoint in the vault: what its names do not tell."""
-        said = {"id": place.id, "parent": parent, "metadata": metadata}
+    def about(
+        self,
+        place: Place,
+        above: str | None,
+        metadata: object,
+        parent: hardsave.Checkpoint | None,
+        after: str | None,
+    ) -> dict[str, object]:
+        """The metadata of a checkpoint in the vault: what its names and its parent do not tell."""
+        said = {"id": place.id, "parent": above, "metadata": metadata}
         said |= {"ns": place.namespace} if place.namespace else {}
+        said |= {AFTER: after} if after not in (None, parent and parent.id) else {}
         if names.thread(self._prefix, self.timeline(place.thread)) is None:
             said["thread"] = place.thread
         return said
@@ -50,13 +60,13 @@ class Threads:
         return last[1] if last is not None and last[0] == place.id else self.find(place)
 
     def find(self, place: Place) -> hardsave.Checkpoint | None:
-        return self._generation(place)[1]
+        return self.id_and_found(place)[1]
 
     def id(self, place: Place) -> str:
-        """That of the checkpoint in this place, or of the next one that is saved there."""
-        return self._generation(place)[0]
+        return self.id_and_found(place)[0]
 
-    def _generation(self, place: Place) -> tuple[str, hardsave.Checkpoint | None]:
+    def id_and_found(self, place: Place) -> tuple[str, hardsave.Checkpoint | None]:
+        """The checkpoint in this place, and its id or that of the next one that is saved there."""
         assert place.id is not None
         timeline = self.timeline(place.thread)
         for generation in count():
@@ -73,26 +83,53 @@ class Threads:
         self, line: hardsave.Timeline, name: str | None = None
     ) -> Iterator[hardsave.Checkpoint]:
         """The checkpoints that a graph has put, the last one first."""
-        after: str | None = None
-        while True:
-            page = line.checkpoints(name=name, limit=_PAGE, after=after)
-            yield from (each for each in page if "id" in each.metadata)
-            if page.next is None:
-                return
-            after = page.next
+        return (each for each in _all(line, name) if "id" in each.metadata)
 
-    def latest(self, place: Place) -> tuple[hardsave.Checkpoint | None, int | None]:
+    def latest(self, place: Place) -> tuple[hardsave.Checkpoint | None, str | None]:
         """The newest of a namespace, and the era of its writes if the timeline was taken back."""
+        name = names.checkpoint(place.namespace)
         with self.at(place) as line:
-            rows = self.rows(line.line, names.checkpoint(place.namespace))
-            newest = next(rows, None)
+            newest = next(self.rows(line.line, name), None)
             head = None if newest is None else line.line.head
-            if newest is None or head is None or newest.seq <= head.seq:
+            if newest is None or head is None:
                 return newest, None
-            found = next((each for each in rows if each.seq <= head.seq), None)
+            found = _last_of(name, head, _all(line.line))
+            if found is not None and found.id == newest.id:
+                return found, None
             if found is not None:
-                line.eras[id_of(found)] = newest.seq
-            return found, newest.seq
+                line.eras[id_of(found)] = id_of(newest)
+            return found, id_of(newest)
+
+
+def _all(line: hardsave.Timeline, name: str | None = None) -> Iterator[hardsave.Checkpoint]:
+    """All of a timeline, the last one first."""
+    after: str | None = None
+    for limit in chain(_PAGES, repeat(_PAGE)):
+        page = line.checkpoints(name=name, limit=limit, after=after)
+        yield from page
+        if page.next is None:
+            return
+        after = page.next
+
+
+def _last_of(
+    name: str, head: hardsave.Checkpoint, rows: Iterator[hardsave.Checkpoint]
+) -> hardsave.Checkpoint | None:
+    """The last of a namespace on the way back from the head, put by put: what a timeline was taken
+    back behind is not on it. Where one on the way was deleted, the next of the namespace counts."""
+    wanted: str | None = head.id
+    passed: hardsave.Checkpoint | None = None  # since the last one on the way
+    for each in rows:
+        is_of_it = each.name == name and "id" in each.metadata
+        if each.id == wanted:
+            if is_of_it:
+                return each
+            wanted, passed = each.metadata.get(AFTER, each.parent), None
+            if wanted is None:
+                return None
+        elif passed is None and is_of_it:
+            passed = each
+    return passed
 
 
 def id_of(found: hardsave.Checkpoint) -> str:
