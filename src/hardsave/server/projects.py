@@ -236,15 +236,17 @@ def _folder_of(url: str, every: Path) -> str | None:
 
 
 def _of_url(url: str, directory: Path) -> Project:
-    """The project of a store, as its record says, or else after the store's file."""
-    if not registry.is_file(url):
-        return Project("memory", "memory", str(directory), url, is_here=True)
-    path = Path(registry.file_path(url))
-    known = records.read(path.parent) if path.name == config.STORE_FILE else None
-    if known is not None and known.store is None:
-        return _recorded(path.parent.name, known, url, is_here=True)
+    """The project of a store, as its record says; or else after the store's file, or after the
+    directory if the store is on a server."""
+    name = directory.name or "root"
+    if registry.is_file(url):
+        path = Path(registry.file_path(url))
+        known = records.read(path.parent) if path.name == config.STORE_FILE else None
+        if known is not None and known.store is None:
+            return _recorded(path.parent.name, known, url, is_here=True)
+        name = path.stem
     digest = blake3(os.fsencode(canonical(url))).hexdigest(8)
-    return Project(f"{path.stem}-{digest}", path.stem, str(directory), url, is_here=True)
+    return Project(f"{name}-{digest}", name, str(directory), url, is_here=True)
 
 
 def _recorded(id: str, known: records.Project, url: str, *, is_here: bool) -> Project:

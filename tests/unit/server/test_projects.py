@@ -163,6 +163,18 @@ def test_a_store_that_was_named_is_one_more_project(
     assert catalogue.of_store("sqlite:////elsewhere.db") is None
 
 
+def test_a_store_on_a_server_is_called_like_the_directory(
+    environment: Mapping[str, str], nowhere: Path
+) -> None:
+    urls = [f"postgresql://agent:{word}@db/saves" for word in ("one", "two")]
+    found = [Catalogue.one(url, nowhere).default for url in (*urls, "redis://db:6379/1")]
+    assert [project and project.name for project in found] == [nowhere.name] * 3
+    ids = [project and project.id for project in found]
+    assert ids[0] == ids[1] != ids[2]  # a password is no part of it
+    (among_all,) = Catalogue.all({**environment, "HARDSAVE_STORE": urls[0]}, nowhere).projects()
+    assert among_all == found[0]
+
+
 def test_one_store_has_the_id_that_it_has_among_all(
     environment: Mapping[str, str], shop: Path
 ) -> None:

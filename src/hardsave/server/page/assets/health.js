@@ -58,7 +58,7 @@ function numbers({ usable, store: size, jobs, tasks, saves_missed: missed }) {
   return [
     ["Usable", usable ? "yes" : "no", !usable && "warning"],
     ["Checkpoints", `${size.checkpoints.toLocaleString("en")} in ${count(size.timelines, "timeline")}`],
-    ["On disk", `${bytes(size.disk_bytes)}, of that ${bytes(size.backup_bytes)} backup`],
+    ["On disk", `${bytes(size.disk_bytes)}${size.backup_bytes ? `, of that ${bytes(size.backup_bytes)} backup` : ""}`],
     ["Contents", `${bytes(size.object_bytes)} before they are compressed`],
     ["Saves that hooks missed", missed ? h("span", {}, `${missed}, in all projects`) : "none", missed && "warning"],
     ["Saves that failed here", size.save_failures || "none", size.save_failures && "warning"],

@@ -65,6 +65,6 @@ function project(one) {
     h("a", { class: "name", href: href("home", { project: one.id }), dataset: { id: one.id } }, line(one.name, 80)),
     one.is_here && state("running", "here"),
     h("span", { class: "quiet mono cut" }, shown(one.directory ?? "")),
-    h("span", { class: "age quiet" }, one.updated_at ? when(one.updated_at) : "never saved"),
+    h("span", { class: "age quiet" }, one.updated_at && when(one.updated_at)),
   );
 }
