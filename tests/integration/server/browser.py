@@ -107,7 +107,7 @@ def visiting(browser: Browser, server: Server, **options: Any) -> Iterator[Visit
         if known is None:
             visitor.log_in()
         yield visitor
-        assert visitor.complaints == []
+        assert visitor.complaints == [], visitor.complaints
     finally:
         context.close()
 

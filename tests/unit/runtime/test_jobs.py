@@ -343,6 +343,15 @@ def test_of_two_who_resume_at_once_the_loser_moves_nothing(
     assert office.vault.timeline("fix").head == head
 
 
+def test_a_job_that_is_forgotten_while_all_are_looked_at_is_left_out(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.add()
+    monkeypatch.setattr(office.jobs, "_lineages", lambda: iter(["fix", "purged"]))
+    assert [job.id for job in office.jobs.every()] == ["fix"]
+    assert office.jobs.health().total == 1
+
+
 def test_turns_that_were_taken_back_may_be_used_again(office: Office) -> None:
     office.last = 5
     office.failed(4)

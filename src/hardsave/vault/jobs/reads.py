@@ -125,7 +125,9 @@ class JobReads:
     def every(self) -> list[Job]:
         """All jobs, those that moved last first."""
         around = self._around()
-        jobs = [self._judged(*self._places(JobId(name)), around) for name in self._lineages()]
+        places = (self._places(JobId(name)) for name in self._lineages())
+        known = [place for place in places if any(place)]  # the others were purged meanwhile
+        jobs = [self._judged(*place, around) for place in known]
         return sorted(jobs, key=states.order, reverse=True)
 
     def health(self) -> JobHealth:
