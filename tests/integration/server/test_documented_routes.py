@@ -178,9 +178,13 @@ def test_a_job_whose_worker_was_killed_is_resumed_by_another(curl: Curl, tmp_pat
         curl.wait(id, lambda told: told["jobStatus"] == "active" and told["hasCheckpoint"])
         assert curl(RESUME, job=id)[0] == 400
         killed.kill()
-    curl.wait(id, lambda told: told["canResume"])
-    slow.unlink()
-    assert curl(RESUME_WITHOUT_A_BODY, job=id)[0] == 200
+    if curl.server.store.startswith("postgresql"):  # of which another worker takes it up by itself
+        curl.wait(id, lambda told: told["jobStatus"] == "waiting")
+        slow.unlink()
+    else:
+        curl.wait(id, lambda told: told["canResume"])
+        slow.unlink()
+        assert curl(RESUME_WITHOUT_A_BODY, job=id)[0] == 200
     with worker(curl.server, tmp_path):
         curl.wait(id, lambda told: told["jobStatus"] == "completed")
 

