@@ -211,7 +211,7 @@ def test_saves_of_an_agent_go_to_the_timeline_of_its_session(
         assert (await caller.call("save"))["timeline"] == "mine"
 
     async def neither(caller: Caller) -> None:
-        assert "say which with --timeline" in await caller.error("save")
+        assert "say which with 'hardsave mcp --timeline T'" in await caller.error("save")
 
     connect(of_session, "--allow-rewind", CLAUDE_CODE_SESSION_ID=session)
     connect(neither)

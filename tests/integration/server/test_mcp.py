@@ -35,12 +35,14 @@ def token(server: Server, scope: Scope, user: str | None = None) -> str:
     )[1]
 
 
-def with_client(server: Server, key: str, story: Callable[[Client], Awaitable[None]]) -> None:
+def with_client(
+    server: Server, key: str, story: Callable[[Client], Awaitable[None]], query: str = ""
+) -> None:
     async def run() -> None:
         headers = {"Authorization": f"Bearer {key}"}
         async with (
             httpx2.AsyncClient(headers=headers, timeout=60) as http,
-            Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client,
+            Client(streamable_http_client(f"{server.url}/mcp{query}", http_client=http)) as client,
         ):
             await story(client)
 
@@ -73,6 +75,28 @@ def test_a_token_that_may_act_saves_and_goes_back(server: Server) -> None:
     with_client(server, token(server, "act"), story)
     assert file.read_text() == "one\n"
     assert {"b", "c"} <= names(server)
+
+
+def test_an_address_names_the_timeline_where_two_may_be_meant(server: Server) -> None:
+    file, key = server.folder / "a.txt", token(server, "act")
+    with server.vault() as vault:
+        for name in ("one", "two", "one"):
+            file.write_text(name)
+            vault.timeline(name).append({"by": [name]}, workspace=server.folder)
+
+    async def neither(client: Client) -> None:
+        said = (await client.call_tool("save", {"name": "ready"})).content
+        assert "say which in the address: /mcp?timeline=T" in str(said)
+
+    async def told(client: Client) -> None:
+        saved = await client.call_tool("save", {"name": "ready"})
+        assert '"timeline": "one"' in str(saved.content)
+        file.write_text("spoiled")
+        assert not (await client.call_tool("rewind", {"ref": "ready", "apply": True})).is_error
+
+    with_client(server, key, neither)
+    with_client(server, key, told, "?timeline=one")
+    assert file.read_text() == "one"  # as it was when it was saved
 
 
 def test_a_token_that_may_read_sees_and_calls_reading_tools_alone(server: Server) -> None:

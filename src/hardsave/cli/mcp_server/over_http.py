@@ -48,9 +48,12 @@ def handle(call: Call) -> Answer:
         raise Refused(409, "directory", "the directory of this project is not on this machine")
     from hardsave.cli.mcp_server.server import Commands
 
-    commands = Commands(
-        Common(allow_rewind=True), _offered(call), project.directory, _told(project)
+    told = Common(
+        timeline=call.query.get("timeline"),
+        allow_rewind=True,
+        how_to_tell="in the address: /mcp?timeline=T",
     )
+    commands = Commands(told, _offered(call), project.directory, _told(project))
     with _ONE_WRITES if _is_write(call.body or {}) else nullcontext():
         return asyncio.run(_answer(call, commands.server()))
 

@@ -117,7 +117,8 @@ class Commands:
             return _error(str(error))
         ended = await (self._written(words) if tool.writes else self._read(words))
         if ended.code != 0:
-            return _error(answers.error(ended.printed, ended.said, ended.code))
+            said = answers.error(ended.printed, ended.said, ended.code)
+            return _error(said.replace("with --timeline", self._common.how_to_tell))
         return _answer(answers.answer(ended.printed, ended.said))
 
     async def end(self) -> None:

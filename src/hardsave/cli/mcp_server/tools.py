@@ -123,11 +123,13 @@ class Tool(NamedTuple):
 
 
 class Common(NamedTuple):
-    """What the server was told when it was started."""
+    """What the server was told when it was started, or by the address of a request."""
 
     store: str | None = None
     timeline: str | None = None
     allow_rewind: bool = False
+    how_to_tell: str = "with 'hardsave mcp --timeline T'"
+    """Where a person names the timeline: a tool takes none."""
 
 
 _TIMELINE = Parameter("timeline", "text", "Only this timeline (a session), by name.", "--timeline")
