@@ -82,6 +82,25 @@ def test_writes_of_many_threads_at_one_checkpoint_are_all_there(saver: HardsaveS
     assert len(writes_at(saver, at)) == 32 * 5
 
 
+def test_subgraphs_of_many_threads_at_one_timeline_all_put(saver: HardsaveSaver) -> None:
+    builder: Any = StateGraph(State)
+    for name in "abc":
+        inner: Any = StateGraph(State)
+        inner.add_node("work", lambda _, name=name: {"log": [name]})
+        inner.add_edge(START, "work")
+        builder.add_node(name, inner.compile())
+        builder.add_edge(START, name)
+    graph = builder.compile(checkpointer=saver)
+
+    def run(number: int) -> Any:
+        return graph.invoke({"log": [f"in {number}"]}, a_config("t"))["log"]
+
+    with ThreadPoolExecutor(32) as crowd:
+        found = list(crowd.map(run, range(32)))
+    assert all({"a", "b", "c"} < set(each) for each in found)
+    assert len(list(saver.list(a_config("t")))) == 32 * 3
+
+
 def test_of_two_savers_at_one_thread_the_strict_one_is_told(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     with hardsave.open(url) as one, hardsave.open(url) as other:

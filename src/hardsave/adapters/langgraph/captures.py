@@ -34,7 +34,8 @@ class Captures:
     def of(self, versions: Iterable[object]) -> hardsave.CapturedFiles:
         """The last one of these versions. Without any, no step lies between: as they are now."""
         with self._lock:
-            found = [each for each in self._taken if each in set(versions)]
+            named = set(versions)
+            found = [each for each in self._taken if each in named]
             captured = [self._taken.pop(each) for each in found]
         for each in captured[:-1]:
             each.close()

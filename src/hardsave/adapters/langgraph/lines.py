@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 import hardsave
 from hardsave.adapters.langgraph.memory import Memory
@@ -16,8 +17,9 @@ _KEPT = 256  # handles that are not at work: each remembers a state
 class Line:
     """What is known of a namespace of a thread in this process."""
 
-    def __init__(self, line: hardsave.Timeline) -> None:
+    def __init__(self, line: hardsave.Timeline, turn: threading.Lock) -> None:
         self.line = line
+        self.turn = turn  # of all namespaces of the thread: each put says what it comes after
         self.lock = threading.Lock()  # of what is below, and for one save after the other
         self.early: dict[str, dict[str, Any]] = {}  # writes whose checkpoint is still to come
         self.last: tuple[str, hardsave.Checkpoint] | None = None  # the id that was saved last
@@ -34,6 +36,7 @@ class Lines:
         self._vault = vault
         self._lock = threading.Lock()
         self._held: OrderedDict[tuple[str, str], Line] = OrderedDict()
+        self._turns = WeakValueDictionary[str, threading.Lock]()
 
     @contextmanager
     def at(self, timeline: str, namespace: str) -> Iterator[Line]:
@@ -42,7 +45,8 @@ class Lines:
         with self._lock:
             found = self._held.get(key)
             if found is None:
-                found = self._held[key] = Line(self._vault.timeline(timeline))
+                turn = self._turns.setdefault(timeline, threading.Lock())
+                found = self._held[key] = Line(self._vault.timeline(timeline), turn)
             self._held.move_to_end(key)
             found.users += 1
         try:

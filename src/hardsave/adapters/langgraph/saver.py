@@ -129,7 +129,8 @@ class HardsaveSaver(BaseCheckpointSaver[str]):
             channels = self._channels(line, checkpoint)
             beside = {key: each for key, each in checkpoint.items() if key not in HELD_APART}
             state = state_of(channels, self._values.plain(beside))
-            saved = self._put(line, above, place, state, said, files)
+            with line.turn:
+                saved = self._put(line, above, place, state, said, files)
             line.last = (checkpoint["id"], saved)
             line.early.pop(checkpoint["id"], None)
         return place.config
@@ -142,7 +143,8 @@ class HardsaveSaver(BaseCheckpointSaver[str]):
         task_path: str = "",
     ) -> None:
         place = place_of(config)
-        assert place.id is not None
+        if place.id is None:
+            raise hardsave.Misuse("writes belong to a checkpoint: its config has a checkpoint_id")
         with self._threads.at(place) as line:
             era = line.eras.get(place.id, NO_REWIND)
             notes = notes_of(writes, task_id, task_path, era, self._values)
