@@ -382,7 +382,7 @@ class Session {
   /** Asks for one word; nothing if it was left. */
   ask(title, placeholder, verb) {
     const input = h("input", { autofocus: true, "aria-label": "Where", placeholder });
-    return ask(title, h("p", {}, input), verb, { value: () => input.value.trim(), leave: "Cancel" });
+    return ask(title, h("p", { class: "field" }, input), verb, { value: () => input.value.trim(), leave: "Cancel" });
   }
 
   /** Asks for a number of a checkpoint, or of a message. */
