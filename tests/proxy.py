@@ -21,6 +21,7 @@ class Proxy:
         self._listener.listen(64)
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self.round_trips = 0
+        self.last_request = b""  # as much as came at once
         self.lost = 0
         self.loses: str = ""  # "request" or "reply": the next one
         self.spares = 0  # so many of these before that
@@ -76,6 +77,8 @@ class Proxy:
                 data = source.recv(1 << 16)
                 if not data or self._is_lost(turn, is_reply):
                     break
+                if not is_reply:
+                    self.last_request = data
                 if not self.is_silent:
                     target.sendall(data)
             except OSError:

@@ -37,12 +37,12 @@ _LOCK = 'SELECT number, replaced FROM heads WHERE "user" = %(user)s FOR UPDATE'
 _PACK = 'SELECT id, size, directory, body FROM packs WHERE "user" = %(user)s AND id = %(id)s'
 _REMOVE = """
     WITH gone AS (
-        DELETE FROM objects WHERE "user" = %(user)s AND hash = ANY (%(hashes)s::bytea[])
+        DELETE FROM objects WHERE "user" = %(user)s AND hash = ANY (%(hashes)b::bytea[])
         RETURNING size)
     SELECT count(*), coalesce(sum(size), 0)::bigint FROM gone
 """
 _LIES_IN = """
-    SELECT hash, pack FROM objects WHERE "user" = %(user)s AND hash = ANY (%(hashes)s::bytea[])
+    SELECT hash, pack FROM objects WHERE "user" = %(user)s AND hash = ANY (%(hashes)b::bytea[])
 """
 _DROP_PACK = 'DELETE FROM packs WHERE "user" = %(user)s AND id = %(id)s'
 _REWRITE = """

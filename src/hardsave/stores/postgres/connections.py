@@ -225,13 +225,18 @@ def _generation(connection: Connection) -> bytes:
 
 
 def answers(
-    connection: Connection, asked: Sequence[Asked], seconds: float = BUSY_SECONDS
+    connection: Connection,
+    asked: Sequence[Asked],
+    seconds: float = BUSY_SECONDS,
+    *,
+    is_limited: bool = False,
 ) -> list[list[Row]]:
     """What several statements answer, in one pipeline: without a sync between them they are one
-    transaction. None takes longer than the caller's deadline leaves."""
+    transaction. None takes longer than the caller's deadline leaves; one that `is_limited` sees to
+    that by itself, and is sent whole, without a pipeline."""
     limit = within_deadline(seconds)
     with answered_within(connection, limit):
-        if len(asked) == 1 and limit == BUSY_SECONDS:  # as the connection is set up
+        if len(asked) == 1 and (is_limited or limit == BUSY_SECONDS):  # as it is set up
             return [_asked(connection, *asked[0]).fetchall()]
         with connection.pipeline():
             if limit != BUSY_SECONDS:

@@ -26,7 +26,7 @@ _PART_BYTES = 1 << 20  # of packs that a scan has in memory
 READ = """
     WITH wanted AS (
         SELECT DISTINCT pack FROM objects
-        WHERE "user" = %(user)s AND hash = ANY (%(hashes)s::bytea[])
+        WHERE "user" = %(user)s AND hash = ANY (%(hashes)b::bytea[])
     ), start AS (
         SELECT CASE WHEN max(pack) BETWEEN %(reach)s AND %(front)s - 1
                     THEN %(front)s ELSE max(pack) END AS id,
@@ -46,10 +46,10 @@ READ = """
 OF_OBJECTS = """
     SELECT o.hash, p.size, p.directory, p.body FROM objects AS o
     JOIN packs AS p ON p."user" = o."user" AND p.id = o.pack
-    WHERE o."user" = %(user)s AND o.hash = ANY (%(hashes)s::bytea[])
+    WHERE o."user" = %(user)s AND o.hash = ANY (%(hashes)b::bytea[])
 """
 MISSING = """
-    SELECT wanted.hash FROM unnest(%(hashes)s::bytea[]) AS wanted (hash)
+    SELECT wanted.hash FROM unnest(%(hashes)b::bytea[]) AS wanted (hash)
     WHERE NOT EXISTS (
         SELECT 1 FROM objects AS o WHERE o."user" = %(user)s AND o.hash = wanted.hash)
 """

@@ -33,12 +33,12 @@ LABELLED = f"""
 LABELS = """
     SELECT c.id, l.key, l.value FROM checkpoints AS c
     JOIN labels AS l ON l."user" = c."user" AND l.number = c.number
-    WHERE c."user" = %(user)s AND c.id = ANY (%(ids)s::bytea[]) ORDER BY l.number, l.at
+    WHERE c."user" = %(user)s AND c.id = ANY (%(ids)b::bytea[]) ORDER BY l.number, l.at
 """
 NOTES = """
     SELECT c.id, n.key, n.data FROM checkpoints AS c
     JOIN notes AS n ON n."user" = c."user" AND n.number = c.number
-    WHERE c."user" = %(user)s AND c.id = ANY (%(ids)s::bytea[]) ORDER BY n.at
+    WHERE c."user" = %(user)s AND c.id = ANY (%(ids)b::bytea[]) ORDER BY n.at
 """
 CHILDREN = f"{_CHECKPOINT} AND c.parent = %(parent)s AND c.hidden <= 0 ORDER BY c.number"
 BRANCHES = f"""

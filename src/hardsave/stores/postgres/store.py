@@ -5,10 +5,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id, Note, OwnerRecord
+from hardsave.progress import within_deadline
 from hardsave.stores import packs
 from hardsave.stores.base import Batch, CheckpointGone, Durability, Survives, Turn
 from hardsave.stores.claims import EVERYTHING
@@ -36,8 +38,10 @@ _GROUPS = 4  # that commit side by side; the callers of one user are always in t
 _UNKNOWN = -1  # the number of a user that has never written
 _MICROSECONDS = 1_000_000
 
-_OBJECTS = "%s::bytea[], %s::bytea[], %s::bigint[], %s::bytea[], %s::bigint[], %s::bigint[]"
-_COMMIT = f"commit_1(%s::jsonb, %s::bytea[], {_OBJECTS})"
+# As they are: in texts, which the driver makes of lists by itself, bytes are twice as long.
+_OBJECTS = "%b::bytea[], %b::bytea[], %b::bigint[], %b::bytea[], %b::bigint[], %b::bigint[]"
+_WITHIN = "set_config('lock_timeout', %s, true)"  # until the end of the transaction
+_COMMIT = f"commit_1(%s::jsonb, %b::bytea[], {_OBJECTS})"
 _PUT = f"SELECT put_1(%s, %s, %s, {_OBJECTS})"
 _HOLD = """
     INSERT INTO owners (
@@ -322,8 +326,11 @@ class _Write(NamedTuple):
 
 
 def _committed(connection: Connection, tickets: Sequence[Ticket[_Write, int]]) -> list[Answer]:
-    """What the server answers to each. All are one statement: a client that is stopped between two
-    would keep users' rows locked for as long as it stands still."""
-    values = [value for ticket in tickets for value in ticket.item.values]
-    ((row,),) = answers(connection, [(f"SELECT {', '.join([_COMMIT] * len(tickets))}", values)])
-    return list(row)
+    """What the server answers to each. All are one statement, which is sent with its end: a client
+    that is stopped between two would keep users' rows locked for as long as it stands still. So the
+    deadline is a part of it, as that of waiting for locks, which is what takes long."""
+    limit = max(1, int(within_deadline(BUSY_SECONDS) * 1000))
+    values = [str(limit), *(value for ticket in tickets for value in ticket.item.values)]
+    text = f"SELECT {', '.join([_WITHIN, *[_COMMIT] * len(tickets)])}"
+    ((row,),) = answers(connection, [(text, values)], is_limited=True)
+    return list(row[1:])

@@ -82,6 +82,16 @@ def test_a_commit_within_a_deadline_is_one_round_trip(proxy: Proxy, store: Postg
         line.save()
 
 
+def test_a_commit_within_a_deadline_is_sent_with_its_end(
+    proxy: Proxy, store: PostgresStore
+) -> None:
+    """A client that was stopped in between would keep a row locked until it is woken."""
+    with hardsave.deadline(20):
+        Line(store).save()
+    assert b"commit_1" in proxy.last_request
+    assert proxy.last_request.endswith(b"S\0\0\0\4"), "Sync"
+
+
 def test_a_conversation_of_1000_messages_is_loaded_in_six_round_trips(
     proxy: Proxy, tmp_path: Path
 ) -> None:
