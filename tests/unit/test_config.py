@@ -12,7 +12,7 @@ from hardsave import config
 from hardsave.agents import sessions
 from hardsave.config import trust
 from hardsave.daemon import spool
-from hardsave.errors import Unavailable
+from hardsave.errors import Misuse, Unavailable
 from hardsave.stores.registry import file_path
 from hardsave.vault.workspaces import projects
 from tests.unit.repositories import begin_repository
@@ -189,6 +189,24 @@ def test_the_environment_names_another_store(
     ):
         assert projects.store_url({variable: named}, project) == url
     assert projects.store_url({variable: ""}, project) == projects.store_url({}, project)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "postgresql:ada:secret@db/agents",
+        "postgresql:/ada:secret@db/agents",
+        "postgres//ada:secret@db/agents",
+        "rediss:ada:secret@cache:6379",
+    ],
+)
+def test_a_url_of_a_server_that_lacks_a_slash_is_no_path(project: Path, named: str) -> None:
+    """What is saved would lie in a file here, with the password in its name."""
+    with pytest.raises(Misuse, match="neither a URL nor a path") as caught:
+        projects.store_url({config.STORE_VARIABLE: named}, project)
+    assert "secret" not in str(caught.value)
+    for path in (f"./{named}", "redis/runs.db", "postgres.db"):
+        assert projects.store_url({config.STORE_VARIABLE: path}, project).startswith("sqlite:///")
 
 
 @pytest.mark.parametrize("name", ["plain.db", "with space.db", "a%20b.db", "q?x#y.db", "ünï.db"])

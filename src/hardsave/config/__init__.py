@@ -20,6 +20,7 @@ from hardsave.config.places import (
     project_key,
     project_root,
     store_folder,
+    url_of,
     user_file,
 )
 from hardsave.defaults import CODE_AGENT_FILE, PROJECT_FILE, STORE_FILE
@@ -52,6 +53,7 @@ __all__ = [
     "saving",
     "serving",
     "store_folder",
+    "url_of",
     "user_file",
 ]
 
@@ -77,7 +79,7 @@ def named_store(environment: Mapping[str, str], directory: Path) -> str | None:
         chosen = said[-1].value if said else None
     if not chosen:
         return None
-    return chosen if "://" in chosen else file_url(Path(chosen))
+    return url_of(chosen)
 
 
 def leaves_daemon(environment: Mapping[str, str], directory: Path) -> bool:

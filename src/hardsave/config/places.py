@@ -5,6 +5,7 @@ that empties its workspace (`rm -rf .`, `git clean -fdx`) cannot reach it.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,9 @@ from pathlib import Path
 from blake3 import blake3
 
 from hardsave.defaults import USER_FILE
-from hardsave.errors import Unavailable
+from hardsave.errors import Misuse, Unavailable
+
+_SERVER = re.compile(r"(postgres(?:ql)?|rediss?)(?::/?|//)")
 
 
 def store_folder(environment: Mapping[str, str], directory: Path, platform: str) -> Path:
@@ -27,6 +30,20 @@ def folder_of(environment: Mapping[str, str], root: Path, platform: str) -> Path
 
 def file_url(path: Path) -> str:
     return f"sqlite:///{path.absolute()}"
+
+
+def url_of(given: str) -> str:
+    """What a person has named: a URL, or the path of a file. A URL of a server that has lost a
+    slash is no path: what was to be saved there would lie here, and its password in a name."""
+    if "://" in given:
+        return given
+    scheme = _SERVER.match(given)
+    if scheme is not None:
+        raise Misuse(
+            f"a store that begins with {scheme[0]!r} is neither a URL nor a path; write "
+            f"{scheme[1]}://user@host/…, or ./{scheme[0]}… for a file of that name"
+        )
+    return file_url(Path(given))
 
 
 def canonical(url: str) -> str:

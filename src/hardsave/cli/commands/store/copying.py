@@ -1,7 +1,5 @@
 """`hardsave store copy`."""
 
-from pathlib import Path
-
 import click
 
 from hardsave import config, wording
@@ -29,7 +27,7 @@ def copy(session: Session, source: str, target: str) -> None:
     """
     from hardsave.vault.copying.store_copy import copy_store  # few commands need it
 
-    one, other = _url(source), _url(target)
+    one, other = config.url_of(source), config.url_of(target)
     with session.out.busy("copying"):
         done = copy_store(one, other)
     session.out.result(
@@ -42,11 +40,6 @@ def copy(session: Session, source: str, target: str) -> None:
             )
         ],
     )
-
-
-def _url(given: str) -> str:
-    """As `--store` takes it: a URL, or the path of a file."""
-    return given if "://" in given else config.file_url(Path(given))
 
 
 COMMANDS = {"copy": copy}
