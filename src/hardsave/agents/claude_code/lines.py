@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hardsave.agents import json_lines
+from hardsave.agents.json_lines import dumped, loaded
 from hardsave.agents.spec import UNSAVED, Ending, Line, Open, Unknown
-from hardsave.objects import depth
 
 KEPT = frozenset(
     {
@@ -73,28 +74,18 @@ _OWN_TITLE = r" \((rewound to|forked from) :\d+\)$"  # hooks need not compile it
 _SHARED = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch")
 
 
+directory = json_lines.directory
+moment = json_lines.moment
+moved = json_lines.moved  # each line of the talk says where; Claude Code finds it by its folder
+
+
 def parsed(text: str, session: str) -> Line:
-    try:
-        line = depth.loads(text)
-    except ValueError as error:
-        raise Unknown(f"a line is not JSON: {error}") from error
-    kind = line.get("type") if isinstance(line, dict) else type(line).__name__
-    if not isinstance(line, dict) or not isinstance(kind, str) or kind not in KEPT | LEFT_OUT:
-        raise Unknown(f"lines of type {kind!r} are not known")
+    line = json_lines.parsed(text, KEPT | LEFT_OUT)
     if line.get("sessionId", session) != session:
         raise Unknown(f"a line is of another session, {line['sessionId']!r}")
     if not str(line.get("version", VERSION)).startswith(VERSION):
         raise Unknown(f"version {line['version']!r} of Claude Code is not known")
     return line
-
-
-def directory(line: Line) -> str | None:
-    found = line.get("cwd")
-    return found if isinstance(found, str) else None
-
-
-def moment(line: bytes) -> str | None:
-    return _id(_loaded(line), "timestamp") or None
 
 
 def calls(line: Line) -> Iterator[str]:
@@ -151,7 +142,7 @@ def _is_besides(line: Line, heard: Line) -> bool:
 def inherited(later: Sequence[str], session: str, moment: str) -> int:
     """All before the last prompt that is not younger. That is the one in question: a prompt gets
     its time before the hook is called. In most sessions it is the first."""
-    told = enumerate(map(_loaded, later))
+    told = enumerate(map(loaded, later))
     earlier = (at for at, line in told if "" < _id(line, "timestamp") <= moment and _is_asked(line))
     return max(earlier, default=0)
 
@@ -160,7 +151,7 @@ def continued_from(known: Sequence[Line], later: Sequence[str]) -> int:
     """A line names the one before it. If the first that comes follows an earlier one, and a prompt
     stands between them, that prompt and all after it were given up. A prompt that follows none
     is a new beginning; after a compaction another line comes first."""
-    linked = (line for line in map(_loaded, later) if line.get("uuid"))
+    linked = (line for line in map(loaded, later) if line.get("uuid"))
     first = next((line for line in linked if not line.get("isSidechain")), None)
     if first is None:
         return len(known)
@@ -228,22 +219,13 @@ def _replaced(text: str, old: str, new: str) -> Iterator[str]:
         at = text.rfind(old, 0, at)
 
 
-def moved(text: str, old: str, new: str) -> str:
-    """Each line of the talk says where it was said; Claude Code finds it by its folder."""
-    line = _loaded(text)
-    place = line.get("cwd")
-    if not isinstance(place, str) or not (place == old or place.startswith(f"{old}/")):
-        return text
-    return _dumped({**line, "cwd": new + place[len(old) :]})
-
-
 def closing(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
     """Results as Claude Code would have written them, and the title that its picker shows."""
-    parsed = [_loaded(text) for text in lines]
+    parsed = [loaded(text) for text in lines]
     title = f"{_given_title(parsed) or ending.title} ({ending.origin})"
     named = {"type": "custom-title", "customTitle": title, "sessionId": ending.session}
     results = [_result(call, ending) for call in waiting]
-    return [*results, *_way_on(parsed, ending), _dumped(named)]
+    return [*results, *_way_on(parsed, ending), dumped(named)]
 
 
 def _given_title(lines: Sequence[Line]) -> str:
@@ -266,7 +248,7 @@ def _way_on(lines: Sequence[Line], ending: Ending) -> Iterator[str]:
         return
     if leaf not in _way_back(lines, last) and last not in _way_back(lines, leaf):
         said = {key: noted[key] for key in ("type", "lastPrompt") if key in noted}
-        yield _dumped({**said, "leafUuid": last, "sessionId": ending.session})
+        yield dumped({**said, "leafUuid": last, "sessionId": ending.session})
 
 
 def _result(call: Open, ending: Ending) -> str:
@@ -288,16 +270,7 @@ def _result(call: Open, ending: Ending) -> str:
         **{key: call.line[key] for key in _SHARED if key in call.line},
         "sessionId": ending.session,
     }
-    return _dumped(line)
-
-
-def _loaded(text: str | bytes) -> dict[str, Any]:
-    """What stands there, if it is anything that can be looked at."""
-    try:
-        told = depth.loads(text)
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
+    return dumped(line)
 
 
 def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
@@ -305,7 +278,7 @@ def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
 
 
 def _message(line: bytes) -> dict[str, Any] | None:
-    told = _loaded(line)
+    told = loaded(line)
     if told.get("type") not in ("user", "assistant"):
         return None
     inner = told.get("message")
@@ -319,7 +292,7 @@ def left_running(line: bytes) -> Iterator[tuple[str, bool]]:
     when that has ended, by the same id."""
     if not any(mark in line for mark in _LEFT):
         return
-    told = _loaded(line)
+    told = loaded(line)
     result = told.get("toolUseResult")
     if isinstance(result, Mapping) and any(result.get(key) for key in _BACKGROUND):
         yield from ((str(block.get("tool_use_id")), True) for block in _blocks(told, "tool_result"))
@@ -334,7 +307,3 @@ def _blocks(line: Line, kind: str) -> Iterator[Mapping[str, Any]]:
     for block in content if isinstance(content, list) else ():
         if isinstance(block, Mapping) and block.get("type") == kind:
             yield block
-
-
-def _dumped(line: Line) -> str:
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))

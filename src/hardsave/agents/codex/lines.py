@@ -7,10 +7,11 @@ tools, and the conversation has one call, the script: hooks are told the ids of 
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hardsave.agents import json_lines
+from hardsave.agents.json_lines import dumped, inside, loaded
 from hardsave.agents.spec import UNSAVED, Ending, Line, Open, Unknown
 from hardsave.objects import depth
 
@@ -69,14 +70,12 @@ _NO_CALLS = _HEARD | {
 }
 
 
+moment = json_lines.moment
+
+
 def parsed(text: str, session: str) -> Line:
-    try:
-        line = depth.loads(text)
-    except ValueError as error:
-        raise Unknown(f"a line is not JSON: {error}") from error
-    kind = line.get("type") if isinstance(line, dict) else type(line).__name__
-    if not isinstance(line, dict) or not isinstance(kind, str) or kind not in TYPES:
-        raise Unknown(f"lines of type {kind!r} are not known")
+    line = json_lines.parsed(text, TYPES)
+    kind = line["type"]
     payload, ordinal = line.get("payload"), line.get("ordinal")
     if not isinstance(payload, dict) or not isinstance(ordinal, int):
         raise Unknown(f"a line of type {kind!r} has no payload, or no ordinal")
@@ -88,10 +87,7 @@ def parsed(text: str, session: str) -> Line:
 
 
 def _check_session(payload: Mapping[str, Any], session: str) -> None:
-    version = str(payload.get("cli_version"))
-    numbers = re.match(r"(\d+)\.(\d+)\.", version)
-    if numbers is None or not OLDEST <= (int(numbers[1]), int(numbers[2])) < (OLDEST[0] + 1,):
-        raise Unknown(f"version {version!r} of Codex is not known")
+    json_lines.check_version(payload.get("cli_version"), OLDEST, "Codex")
     if payload.get("history_mode") != "paginated":
         raise Unknown(f"a history that is {payload.get('history_mode')!r} is not known")
     own = session.partition("_")[0]  # it may go on in a second file, which has an id of its own
@@ -105,15 +101,6 @@ def directory(line: Line) -> str | None:
         return None
     found, origin = line["payload"].get("cwd"), line["payload"].get("originator")
     return found if isinstance(found, str) and origin in TYPED else ""
-
-
-def moment(line: bytes) -> str | None:
-    try:
-        told = depth.loads(line)
-    except ValueError:
-        return None
-    found = told.get("timestamp") if isinstance(told, dict) else None
-    return found if isinstance(found, str) else None
 
 
 def calls(line: Line) -> Iterator[str]:
@@ -190,7 +177,7 @@ def copied(text: str, session: str, new: str) -> str:
     line = parsed(text, session)
     if line["type"] != "session_meta":
         return text
-    return _dumped({**line, "payload": {**line["payload"], "id": new, "session_id": new}})
+    return dumped({**line, "payload": {**line["payload"], "id": new, "session_id": new}})
 
 
 def moved(text: str, old: str, new: str) -> str:
@@ -201,16 +188,9 @@ def moved(text: str, old: str, new: str) -> str:
     if line["type"] not in ("session_meta", "turn_context"):
         return text
     roots = {key: payload[key] for key in _ROOTS if isinstance(payload.get(key), list)}
-    moved = {key: [_in(new, old, each) for each in found] for key, found in roots.items()}
-    place = {"cwd": _in(new, old, payload["cwd"])} if "cwd" in payload else {}
-    return _dumped({**line, "payload": {**payload, **moved, **place}})
-
-
-def _in(new: str, old: str, path: Any) -> Any:
-    """A path in one directory as it is in another; any other stays."""
-    if not isinstance(path, str) or not (path == old or path.startswith(f"{old}/")):
-        return path
-    return new + path[len(old) :]
+    moved = {key: [inside(each, old, new) for each in found] for key, found in roots.items()}
+    place = {"cwd": inside(payload["cwd"], old, new)} if "cwd" in payload else {}
+    return dumped({**line, "payload": {**payload, **moved, **place}})
 
 
 def closing(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
@@ -248,16 +228,12 @@ def _result(call: Open, ordinal: int, ending: Ending) -> str:
         **({kept: asked[kept]} if kept in asked else {}),
     }
     head = {"timestamp": ending.moment, "ordinal": ordinal, "type": "response_item"}
-    return _dumped({**head, "payload": payload})
+    return dumped({**head, "payload": payload})
 
 
 def base(first: str) -> str | None:
     """The session that this one goes on from, by its first line; None if it has begun by itself."""
-    try:
-        line = depth.loads(first)
-    except ValueError:
-        return None
-    payload = line.get("payload") if isinstance(line, dict) else None
+    payload = loaded(first).get("payload")
     found = payload.get("history_base") if isinstance(payload, dict) else None
     return str(found.get("thread_id")) if isinstance(found, dict) else None
 
@@ -267,13 +243,8 @@ def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
 
 
 def _told(text: bytes) -> dict[str, Any] | None:
-    try:
-        line = depth.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(line, dict) or not isinstance(line.get("payload"), dict):
-        return None
-    return _message(line)
+    line = loaded(text)
+    return _message(line) if isinstance(line.get("payload"), dict) else None
 
 
 def _message(line: Line) -> dict[str, Any] | None:
@@ -297,11 +268,8 @@ def left_running(line: bytes) -> Iterator[tuple[str, bool]]:
     """A command that takes long has a result before it has ended; an event tells the end."""
     if _LEFT not in line and _ENDED not in line:
         return
-    try:
-        told = depth.loads(line)
-    except ValueError:
-        return
-    if not isinstance(told, dict) or not isinstance(told.get("payload"), dict):
+    told = loaded(line)
+    if not isinstance(told.get("payload"), dict):
         return
     if _item(told) in RESULTS and _LEFT.decode() in str(told["payload"].get("output")):
         yield from ((call, True) for call in results(told))
@@ -327,7 +295,3 @@ def _completed(line: Line) -> Mapping[str, Any] | None:
         return None
     item = payload.get("item")
     return item if isinstance(item, Mapping) else None
-
-
-def _dumped(line: Line) -> str:
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))

@@ -6,12 +6,12 @@ its calls has ended. A line of type `system` has a subtype; those below Qwen Cod
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hardsave.agents import json_lines
+from hardsave.agents.json_lines import dumped, loaded
 from hardsave.agents.spec import UNSAVED, Ending, Line, Open, Unknown
-from hardsave.objects import depth
 
 TYPES = frozenset({"assistant", "system", "tool_result", "user"})
 SUBTYPES = frozenset(
@@ -52,37 +52,21 @@ _SAID_MEANWHILE = "mid_turn_user_message"
 _SHARED = ("cwd", "version")
 
 
+directory = json_lines.directory
+moment = json_lines.moment
+moved = json_lines.moved  # each line says where it was said; Qwen Code finds it by its folder
+
+
 def parsed(text: str, session: str) -> Line:
-    try:
-        line = depth.loads(text)
-    except ValueError as error:
-        raise Unknown(f"a line is not JSON: {error}") from error
-    kind = line.get("type") if isinstance(line, dict) else type(line).__name__
-    if not isinstance(line, dict) or not isinstance(kind, str) or kind not in TYPES:
-        raise Unknown(f"lines of type {kind!r} are not known")
+    line = json_lines.parsed(text, TYPES)
+    kind = line["type"]
     subtype = line.get("subtype")
     if not isinstance(subtype, str | None) or subtype not in SUBTYPES:
         raise Unknown(f"lines of type {kind!r} and subtype {subtype!r} are not known")
     if line.get("sessionId") != session:
         raise Unknown(f"a line is of another session, {line.get('sessionId')!r}")
-    _check_version(str(line.get("version")))
+    json_lines.check_version(line.get("version"), OLDEST, "Qwen Code")
     return line
-
-
-def _check_version(version: str) -> None:
-    numbers = re.match(r"(\d+)\.(\d+)\.", version)
-    if numbers is None or not OLDEST <= (int(numbers[1]), int(numbers[2])) < (OLDEST[0] + 1,):
-        raise Unknown(f"version {version!r} of Qwen Code is not known")
-
-
-def directory(line: Line) -> str | None:
-    found = line.get("cwd")
-    return found if isinstance(found, str) else None
-
-
-def moment(line: bytes) -> str | None:
-    found = _loaded(line).get("timestamp")
-    return found if isinstance(found, str) else None
 
 
 def calls(line: Line) -> Iterator[str]:
@@ -146,22 +130,13 @@ def abandoned(known: Sequence[Line], waiting: Sequence[Open]) -> Iterator[str]:
 
 
 def copied(text: str, session: str, new: str) -> str:
-    return _dumped({**parsed(text, session), "sessionId": new})
-
-
-def moved(text: str, old: str, new: str) -> str:
-    """Each line says where it was said; Qwen Code finds it by its folder."""
-    line = _loaded(text)
-    place = line.get("cwd")
-    if not isinstance(place, str) or not (place == old or place.startswith(f"{old}/")):
-        return text
-    return _dumped({**line, "cwd": new + place[len(old) :]})
+    return dumped({**parsed(text, session), "sessionId": new})
 
 
 def closing(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> list[str]:
     """Results as Qwen Code would have written them, and the title that its list shows. Each line
     names the one before it: Qwen Code goes back from the last."""
-    last = _loaded(lines[-1])
+    last = loaded(lines[-1])
     told = [_result(call) for call in waiting]
     title = {"customTitle": f"{ending.title} ({ending.origin})", "titleSource": "manual"}
     told.append({"type": "system", "subtype": "custom_title", "systemPayload": title})
@@ -170,7 +145,7 @@ def closing(lines: Sequence[str], waiting: Sequence[Open], ending: Ending) -> li
         id = ending.make_id()
         head = {"uuid": id, "parentUuid": before, "sessionId": ending.session}
         shared = {key: last[key] for key in _SHARED if key in last}
-        written.append(_dumped({**head, "timestamp": ending.moment, **shared, **each}))
+        written.append(dumped({**head, "timestamp": ending.moment, **shared, **each}))
         before = id
     return written
 
@@ -186,7 +161,7 @@ def _result(call: Open) -> dict[str, Any]:
 
 
 def messages(lines: Sequence[bytes]) -> list[dict[str, Any]]:
-    return [found for line in lines if (found := _message(_loaded(line))) is not None]
+    return [found for line in lines if (found := _message(loaded(line))) is not None]
 
 
 def _message(line: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -225,16 +200,3 @@ def _all_parts(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     message = line.get("message")
     parts = message.get("parts") if isinstance(message, Mapping) else None
     return [each for each in parts if isinstance(each, Mapping)] if isinstance(parts, list) else []
-
-
-def _loaded(text: str | bytes) -> dict[str, Any]:
-    """What stands there, if it is anything that can be looked at."""
-    try:
-        told = depth.loads(text)
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
-
-
-def _dumped(line: Line) -> str:
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
