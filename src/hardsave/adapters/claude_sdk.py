@@ -4,8 +4,12 @@ Needs the extra `claude-sdk`. The SDK mirrors the transcript of Claude Code to t
 batch. Each batch is one checkpoint, with the files of `workspace` in the same commit: the SDK's own
 file checkpointing cannot be used beside a store. Entries are kept as they come, under `messages`,
 so that `hardsave log`, `diff`, `search` and the dashboard read them.
+
+The SDK hands entries over while Claude Code goes on. `hooks` keep a tool waiting until its call is
+saved: then no checkpoint has files of a tool that its transcript knows nothing of.
 """
 
+import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,15 +20,21 @@ from urllib.parse import quote, unquote
 
 from claude_agent_sdk import SessionStore, fold_session_summary
 from claude_agent_sdk.types import (
+    HookContext,
+    HookEvent,
+    HookInput,
+    HookMatcher,
     SessionKey,
     SessionListSubkeysKey,
     SessionStoreEntry,
     SessionStoreListEntry,
     SessionSummaryEntry,
+    SyncHookJSONOutput,
 )
 
 import hardsave
 from hardsave.adapters.threads import in_thread
+from hardsave.logs import log
 from hardsave.values.messages import first_prompt
 
 __all__ = ["HardsaveSessionStore"]
@@ -33,6 +43,10 @@ _ROOM = "claude-sdk"
 _LONGEST = 100  # characters of a project in a name
 _KNOWN = 64  # sessions whose ids of entries are remembered
 _ATTEMPTS = 100  # each time, another writer has moved the timeline
+_CALLS = 1_000  # ids of calls that are remembered as saved
+_PATIENCE_SECONDS = (
+    5.0  # a tool waits a tenth of a second; longer only where nothing is handed over
+)
 
 
 class HardsaveSessionStore(SessionStore):
@@ -40,7 +54,9 @@ class HardsaveSessionStore(SessionStore):
 
         with hardsave.open() as vault:
             store = HardsaveSessionStore(vault, workspace=".")
-            options = ClaudeAgentOptions(session_store=store, cwd=".")
+            options = ClaudeAgentOptions(
+                session_store=store, session_store_flush="eager", hooks=store.hooks(), cwd="."
+            )
 
     `hardsave rewind` on a session's timeline takes back conversation and files; the next run with
     `resume` goes on from there.
@@ -51,10 +67,18 @@ class HardsaveSessionStore(SessionStore):
         self._workspace = workspace
         self._known: OrderedDict[str, tuple[str, set[str]]] = OrderedDict()
         self._writing = threading.Lock()
+        self._calls: OrderedDict[str, asyncio.Event] = OrderedDict()
+
+    def hooks(self) -> dict[HookEvent, list[HookMatcher]]:
+        """For `ClaudeAgentOptions(hooks=…)`, beside `session_store_flush="eager"`: no tool begins
+        before its call is saved, so each checkpoint has the files of its moment."""
+        return {"PreToolUse": [HookMatcher(hooks=[self._wait_for_call])]}
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         """Save a batch in one commit. An entry whose `uuid` is there already is left out."""
         await in_thread(lambda: self._append(key, entries))
+        for id in _called(entries):
+            self._call(id).set()
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """All entries of a session, or of one of its subagents; None if there is none."""
@@ -80,6 +104,29 @@ class HardsaveSessionStore(SessionStore):
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         """The subagents of a session."""
         return await in_thread(lambda: self._subkeys(key))
+
+    # Tools that wait
+
+    async def _wait_for_call(
+        self, told: HookInput, id: str | None, context: HookContext
+    ) -> SyncHookJSONOutput:
+        if id is not None:
+            try:
+                await asyncio.wait_for(self._call(id).wait(), _PATIENCE_SECONDS)
+            except TimeoutError:
+                log(__name__).warning(
+                    "call %s begins before it is saved: the SDK has not handed it over; set "
+                    "session_store_flush='eager', or leave the hooks of the store out",
+                    id,
+                )
+        return {}
+
+    def _call(self, id: str) -> asyncio.Event:
+        """That a call is saved."""
+        found = self._calls.setdefault(id, asyncio.Event())
+        if len(self._calls) > _CALLS:
+            self._calls.popitem(last=False)
+        return found
 
     # In a thread
 
@@ -181,6 +228,16 @@ def _beginning(project: str) -> str:
 
 def _ids(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     return (id for entry in entries if isinstance(id := entry.get("uuid"), str))
+
+
+def _called(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The tools that are called in entries, by the ids of the calls."""
+    for entry in entries:
+        message = entry.get("message")
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, Mapping) and block.get("type") == "tool_use":
+                yield str(block.get("id"))
 
 
 def _new(entries: Iterable[SessionStoreEntry], known: set[str]) -> Iterator[SessionStoreEntry]:

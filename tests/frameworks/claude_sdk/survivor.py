@@ -55,6 +55,7 @@ async def main(store: str, folder: Path, model: str) -> None:
         options = ClaudeAgentOptions(
             session_store=sessions,
             session_store_flush="eager",
+            hooks=sessions.hooks(),
             cwd=work,
             permission_mode="bypassPermissions",
             session_id=SESSION if is_new else None,

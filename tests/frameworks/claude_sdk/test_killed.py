@@ -37,15 +37,26 @@ def _script() -> list[Reply]:
 
 def _results(entries: Iterable[Mapping[str, Any]]) -> set[str]:
     """The calls whose results a transcript holds."""
+    results = [block for block in _blocks(entries) if block["type"] == "tool_result"]
+    return {block["tool_use_id"] for block in results if not block.get("is_error")}
+
+
+def _blocks(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     contents = [entry.get("message", {}).get("content") for entry in entries]
-    blocks = [block for content in contents if isinstance(content, list) for block in content]
-    done = [b for b in blocks if b.get("type") == "tool_result" and not b.get("is_error")]
-    return {block["tool_use_id"] for block in done}
+    return [block for content in contents if isinstance(content, list) for block in content]
+
+
+def _calls(entries: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {block["id"] for block in _blocks(entries) if block["type"] == "tool_use"}
+
+
+def _wrote(calls: Iterable[str]) -> set[str]:
+    return {f"{id[1:]}.txt" for id in calls}
 
 
 def _check(store: str, told: Path) -> set[str]:
     """Nothing that was acknowledged is lost, and each checkpoint has the files that its results
-    speak of; the calls with results."""
+    speak of, and none of which its calls know nothing; the calls with results."""
     with hardsave.open(store) as vault:
         (session,) = vault.sessions()
         line = vault.timeline(session.timeline)
@@ -55,8 +66,8 @@ def _check(store: str, told: Path) -> set[str]:
         assert acknowledged <= {each.get("uuid") for each in entries}
         for each in line.checkpoints(limit=1_000):
             assert each.files is not None
-            wrote = {f"{id[1:]}.txt" for id in _results(line.load(each)["messages"])}
-            assert wrote <= {file.path for file in each.files.list()}
+            messages, files = line.load(each)["messages"], {one.path for one in each.files.list()}
+            assert _wrote(_results(messages)) <= files <= _wrote(_calls(messages))
         return _results(entries)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from claude_agent_sdk import SessionKey
 from claude_agent_sdk.testing import run_session_store_conformance
 
 import hardsave
+from hardsave.adapters import claude_sdk
 from hardsave.adapters.claude_sdk import HardsaveSessionStore
 
 KEY: SessionKey = {"project_key": "-home-me-work", "session_id": "s1"}
@@ -119,6 +121,37 @@ async def test_a_batch_has_the_files_of_its_moment(vault: hardsave.Vault, tmp_pa
     assert await store.load(KEY) == [entry("0"), entry("1")]
     await store.append(KEY, [entry("2")])  # it is not there any more, so it is no repetition
     assert await store.load(KEY) == [entry("0"), entry("1"), entry("2")]
+
+
+def called(store: HardsaveSessionStore, id: str) -> Any:
+    """The hook of a call."""
+    [matcher] = store.hooks()["PreToolUse"]
+    [hook] = matcher.hooks
+    given: Any = {"hook_event_name": "PreToolUse"}
+    return hook(given, id, {"signal": None})
+
+
+@pytest.mark.asyncio
+async def test_a_tool_waits_until_its_call_is_saved(vault: hardsave.Vault) -> None:
+    store = HardsaveSessionStore(vault)
+    waiting = [asyncio.create_task(called(store, id)) for id in ("a", "b")]
+    await store.append(KEY, [entry("1", message={"content": "of no call"})])
+    content = [{"type": "tool_use", "id": "a"}, {"type": "text", "text": "b"}]
+    await store.append(KEY, [entry("2", message={"content": content})])
+    assert await waiting[0] == {}
+    assert await called(store, "a") == {}
+    assert not waiting[1].done()
+    waiting[1].cancel()
+
+
+@pytest.mark.asyncio
+async def test_a_tool_whose_call_is_never_handed_over_runs_and_a_warning_says_why(
+    vault: hardsave.Vault, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(claude_sdk, "_PATIENCE_SECONDS", 0.01)
+    with caplog.at_level(logging.WARNING, "hardsave"):
+        assert await called(HardsaveSessionStore(vault), "a") == {}
+    assert "call a begins before it is saved" in caplog.text
 
 
 @pytest.mark.asyncio
