@@ -1,7 +1,7 @@
 """Messages of any agent as people read them: who, what, and which tools were called. Pure.
 
-States are any data. These shapes are known: OpenAI's, Anthropic's, LangChain's, Pydantic AI's;
-anything else in a list of messages is shown as the text it is.
+States are any data. These shapes are known: OpenAI's, Anthropic's, Gemini's, LangChain's, Pydantic
+AI's; anything else in a list of messages is shown as the text it is.
 """
 
 from collections import Counter
@@ -11,8 +11,18 @@ from typing import Any
 from hardsave.tuples import NamedTuple
 
 KEYS = ("messages", "message_history", "history", "conversation")
-_ROLES = {"human": "user", "ai": "assistant", "request": "user", "response": "assistant"}
+_ROLES = {
+    "human": "user",
+    "request": "user",
+    "ai": "assistant",
+    "model": "assistant",
+    "response": "assistant",
+}
 _TEXTS = {"text", "input_text", "output_text", "user-prompt", "system-prompt"}
+_PARTS = (  # a part of Gemini's says what it is by its key
+    *("thought", "text", "function_call", "function_response", "inline_data", "file_data"),
+    *("executable_code", "code_execution_result"),
+)
 
 
 class Call(NamedTuple):
@@ -48,6 +58,9 @@ def read(item: Any) -> Message:
         return Message("", item if isinstance(item, str) else _compact(item))
     inner = item.get("message")  # a line of a transcript of Claude Code has its message there
     item = inner if isinstance(inner, Mapping) else item
+    inner = item.get("content")  # an event of Google ADK has its parts there
+    if isinstance(inner, Mapping) and "parts" in inner:
+        item = {"role": item.get("author"), **inner}
     role = str(item.get("role") or item.get("type") or item.get("kind") or "")
     role = _ROLES.get(role, role)
     content = next((item[key] for key in ("content", "parts", "text") if item.get(key)), "")
@@ -101,13 +114,19 @@ def _pieces(content: Any) -> Iterator[str | Call | _Result]:
 def _block(block: Any) -> str | Call | _Result:
     if not isinstance(block, Mapping):
         return _compact(block)
-    kind = str(block.get("type") or block.get("part_kind") or "")
+    named = block.get("type") or block.get("part_kind")
+    kind = str(named or next((key for key in _PARTS if block.get(key)), ""))
     if kind in _TEXTS:
         return _text(block.get("text", block.get("content", "")))
     if kind in ("tool_use", "tool-call"):
         return _call(block)
     if kind in ("tool_result", "tool-return", "retry-prompt"):
         return _Result(_text(block.get("content", "")))
+    inner = block.get(kind)
+    if kind == "function_call" and isinstance(inner, Mapping):
+        return _call(inner)
+    if kind == "function_response" and isinstance(inner, Mapping):
+        return _Result(_answer(inner.get("response")))
     return f"[{kind}]" if kind else _compact(block)
 
 
@@ -118,6 +137,13 @@ def _call(call: Mapping[str, Any]) -> Call:
     keys = ("arguments", "input", "args")
     given = next((found[key] for key in keys if found.get(key) is not None), "")
     return Call(str(name), given if isinstance(given, str) else _compact(given))
+
+
+def _answer(response: Any) -> str:
+    """What a tool returned: Google ADK puts what is no dict under `result`."""
+    is_wrapped = isinstance(response, Mapping) and list(response) == ["result"]
+    found = response["result"] if is_wrapped else response
+    return found if isinstance(found, str) else _compact(found)
 
 
 def _text(content: Any) -> str:

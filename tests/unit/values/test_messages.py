@@ -55,6 +55,38 @@ SHAPES: dict[str, tuple[Any, Message]] = {
         {"kind": "request", "parts": [{"part_kind": "tool-return", "content": "ok"}]},
         Message("user", "", (), ("ok",)),
     ),
+    "Gemini": (
+        {
+            "role": "model",
+            "parts": [{"text": "well"}, {"function_call": {"name": "f", "args": {}}}],
+        },
+        Message("assistant", "well", (Call("f", "{}"),)),
+    ),
+    "Gemini's result": (
+        {"role": "user", "parts": [{"function_response": {"name": "f", "response": {"a": 1}}}]},
+        Message("user", "", (), ('{"a": 1}',)),
+    ),
+    "an event of Google ADK": (
+        {
+            "author": "writer",
+            "content": {"parts": [{"text": "I think.", "thought": True}, {"text": "I write."}]},
+            "actions": {"state_delta": {}},
+        },
+        Message("writer", "[thought]\nI write."),
+    ),
+    "a result of Google ADK": (
+        {
+            "author": "writer",
+            "content": {
+                "role": "user",
+                "parts": [
+                    {"function_response": {"name": "f", "response": {"result": "wrote it"}}},
+                    {"inline_data": {"mime_type": "image/png", "data": "AA=="}},
+                ],
+            },
+        },
+        Message("user", "[inline_data]", (), ("wrote it",)),
+    ),
     "an image": (
         {"role": "user", "content": [{"type": "image", "source": {}}]},
         Message("user", "[image]"),
