@@ -39,3 +39,15 @@ def test_the_deep_agent_goes_on_with_its_conversation_and_files(tmp_path: Path) 
     assert {each.name: each.read_text() for each in folder.iterdir()} == {
         note: note for note in ("one", "two", "three")
     }
+
+
+def test_the_agent_of_google_adk_goes_on_with_its_session_and_files(tmp_path: Path) -> None:
+    store, folder = f"sqlite:///{tmp_path}/notes.db", tmp_path / "notes"
+    first = run("google_adk", store, folder)
+    assert first.returncode == -signal.SIGKILL
+    assert first.stdout.splitlines() == ["wrote one", "wrote two"]
+    second = run("google_adk", store, folder)
+    assert (second.returncode, second.stdout) == (0, "wrote three\nAll written.\n")
+    assert {each.name: each.read_text() for each in folder.iterdir()} == {
+        note: note for note in ("one", "two", "three")
+    }

@@ -11,6 +11,7 @@ import pytest
 import hardsave
 from hardsave.adapters.agent_framework import HardsaveCheckpointStorage
 from hardsave.adapters.claude_sdk import HardsaveSessionStore
+from hardsave.adapters.google_adk import HardsaveSessionService
 from hardsave.adapters.openai_agents import HardsaveSession, HardsaveSnapshot
 from hardsave.adapters.pydantic_ai import HardsaveConversationStore, HardsaveStepStore
 from tests.frameworks.audited import in_a_process, watched
@@ -141,7 +142,52 @@ def agent_framework(name: str, value: Any) -> Planted:
     )
 
 
-ADAPTERS = (claude_sdk, openai_agents, pydantic_steps, pydantic_conversations, agent_framework)
+def google_adk(name: str, value: Any) -> Planted:
+    at: dict[str, Any] = {"app_name": name, "user_id": "u"}
+    begun = {"session": {"app": name, "user": "u", "id": "s"}, "updated": 1.0}
+    event = {"id": "e", "author": "u", "timestamp": 1.0}
+    fields = ("content", "actions", "output", "node_info", "custom_metadata", "grounding_metadata")
+    keyed = ("state_delta", "agent_state", "requested_auth_configs", "requested_tool_confirmations")
+    events = [
+        value,
+        {**event, "message": value},
+        {**event, "state": value},
+        {**event, **dict.fromkeys(fields, value)},
+        {
+            **event,
+            "content": {"role": "user", "parts": [value]},
+            "actions": {key: {"k": value} for key in keyed},
+        },
+    ]
+    states = {
+        f"google-adk/{name}/u/{n}": {**begun, "state": {"k": value}, "messages": [each]}
+        for n, each in enumerate(events)
+    }
+    odd = {**begun, "session": value, "state": value, "messages": []}
+
+    def read(id: int) -> Callable[[hardsave.Vault], Awaitable[object]]:
+        return lambda v: HardsaveSessionService(v).get_session(**at, session_id=str(id))
+
+    return Planted(
+        {
+            **states,
+            f"google-adk/{name}-odd/u/s": odd,
+            f"google-adk/{name}/u": {"state": {"k": value}},
+            f"google-adk/{name}": {"state": value},
+        },
+        [
+            *map(read, range(len(states))),
+            lambda v: HardsaveSessionService(v).list_sessions(app_name=name),
+            lambda v: HardsaveSessionService(v).list_sessions(app_name=f"{name}-odd"),
+            lambda v: HardsaveSessionService(v).get_user_state(**at),
+        ],
+    )
+
+
+ADAPTERS = (
+    *(claude_sdk, openai_agents, pydantic_steps, pydantic_conversations),
+    *(agent_framework, google_adk),
+)
 
 
 def planted(values: Iterable[Any], kind: str) -> list[Planted]:

@@ -12,7 +12,7 @@ from tests.docs.pages import DOCS, blocks
 
 PROGRAMS = [
     (name, at)
-    for name in ("agent-framework", "openai-agents", "pydantic-ai")
+    for name in ("agent-framework", "google-adk", "openai-agents", "pydantic-ai")
     for at in range(len(blocks(DOCS / "howto" / f"{name}.md", "python")))
 ]
 

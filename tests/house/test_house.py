@@ -55,7 +55,11 @@ RENAMED = {
     "yaml": "pyyaml",
 }
 # Packages that several distributions share: what follows their first name tells which it is.
-SHARED = {"backports.zstd": "backports-zstd", "langgraph.checkpoint": "langgraph-checkpoint"}
+SHARED = {
+    "backports.zstd": "backports-zstd",
+    "google.adk": "google-adk",
+    "langgraph.checkpoint": "langgraph-checkpoint",
+}
 
 
 # The files
