@@ -1,6 +1,7 @@
 """A real run, killed at random moments: it goes on, and nothing that was acknowledged is lost."""
 
 import asyncio
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,8 @@ def test_killed_at_random_it_goes_on(tmp_path: Path, seed: int) -> None:
 
 
 def _check_history(store: str) -> None:
-    """Each checkpoint has the files of what its state says was noted, and a valid conversation."""
+    """Each checkpoint has the files of what its state says was noted, none that was not asked for,
+    and a valid conversation."""
     with hardsave.open(store) as vault:
         line = vault.timeline(survivor.SESSION)
         for each in line.checkpoints(limit=1_000):
@@ -54,6 +56,8 @@ def _check_history(store: str) -> None:
             noted = {n for n, text in survivor.results(items).items() if text == f"noted {n}"}
             assert each.files is not None
             files = {entry.path for entry in each.files.list()}
-            assert {f"{n}.txt" for n in noted} <= files
-            calls = [item["call_id"] for item in items if item.get("type") == "function_call"]
+            asked = [item for item in items if item.get("type") == "function_call"]
+            numbers = {json.loads(call["arguments"])["number"] for call in asked}
+            assert {f"{n}.txt" for n in noted} <= files <= {f"{n}.txt" for n in numbers}
+            calls = [call["call_id"] for call in asked]
             assert len(calls) == len(set(calls)), "a call stands there twice"

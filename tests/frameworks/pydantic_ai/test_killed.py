@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,8 @@ _REACHED = {"started": {"started", "completed", "failed"}}
 
 
 def _check(store: str, told: Path) -> None:
-    """What was acknowledged is there, and each checkpoint has the files that it says were noted."""
+    """What was acknowledged is there. Each checkpoint has the files that it says were noted, and
+    none of a call that neither it nor another run knows."""
     with hardsave.open(store) as vault:
         steps = HardsaveStepStore(vault)
         for line in whole_lines(told):
@@ -23,14 +26,21 @@ def _check(store: str, told: Path) -> None:
             effect = asyncio.run(steps.get_tool_effect(run_id=run, tool_call_id=call))
             assert effect is not None
             assert effect.status in _REACHED.get(status, {status})
-        for timeline in vault.timelines():
+        lines = list(vault.timelines())
+        for timeline in lines:
+            others = [
+                line.load().get("effects", {}) for line in lines if line.name != timeline.name
+            ]
             for each in timeline.checkpoints(limit=1_000):
                 assert each.files is not None
-                ended = timeline.load(each).get("effects", {}).values()
-                names = {
-                    e["tool_call_id"].split("-")[-1] for e in ended if e["status"] != "started"
-                }
-                assert {f"{n}.txt" for n in names} <= {file.path for file in each.files.list()}
+                effects = timeline.load(each).get("effects", {})
+                ended = [id for id, effect in effects.items() if effect["status"] != "started"]
+                files = {file.path for file in each.files.list()}
+                assert _files(ended) <= files <= _files(chain(effects, *others))
+
+
+def _files(calls: Iterable[str]) -> set[str]:
+    return {f"{id.split('-')[-1]}.txt" for id in calls}
 
 
 @pytest.mark.parametrize(
