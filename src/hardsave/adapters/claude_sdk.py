@@ -33,6 +33,7 @@ from claude_agent_sdk.types import (
 )
 
 import hardsave
+from hardsave.adapters.heads import on_the_head
 from hardsave.adapters.threads import in_thread
 from hardsave.logs import log
 from hardsave.values.messages import first_prompt
@@ -42,7 +43,6 @@ __all__ = ["HardsaveSessionStore"]
 _ROOM = "claude-sdk"
 _LONGEST = 100  # characters of a project in a name
 _KNOWN = 64  # sessions whose ids of entries are remembered
-_ATTEMPTS = 100  # each time, another writer has moved the timeline
 _CALLS = 1_000  # ids of calls that are remembered as saved
 _PATIENCE_SECONDS = (
     5.0  # a tool waits a tenth of a second; longer only where nothing is handed over
@@ -131,19 +131,17 @@ class HardsaveSessionStore(SessionStore):
     # In a thread
 
     def _append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
-        with self._writing:
-            for _ in range(_ATTEMPTS):
-                try:
-                    return self._append_once(key, entries)
-                except hardsave.Conflict:
-                    continue
-        raise hardsave.Conflict(
-            f"session {key['session_id']!r} is written to by too many others at once; try again"
-        )
-
-    def _append_once(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         line = self._vault.timeline(_timeline(key))
-        head = line.head
+        with self._writing:
+            on_the_head(line, lambda head: self._append_on(line, head, key, entries))
+
+    def _append_on(
+        self,
+        line: hardsave.Timeline,
+        head: hardsave.Checkpoint | None,
+        key: SessionKey,
+        entries: list[SessionStoreEntry],
+    ) -> None:
         known = self._ids_at(line.name, head)
         new = list(_new(entries, known))
         if not new:

@@ -7,7 +7,7 @@ save what lies between two batches: the model's answer, and the result of each t
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from agents.items import TResponseInputItem
 from agents.lifecycle import RunHooks
@@ -16,14 +16,11 @@ from agents.memory.session import SessionABC
 from agents.memory.session_settings import resolve_session_limit
 
 import hardsave
+from hardsave.adapters.heads import on_the_head
 from hardsave.adapters.openai_agents import turn
 from hardsave.adapters.openai_agents.hooks import SavingHooks
 from hardsave.adapters.threads import in_thread
 from hardsave.values.messages import first_prompt
-
-T = TypeVar("T")
-
-_ATTEMPTS = 100  # each time, another writer has moved the timeline
 
 
 class HardsaveSession(SessionABC):
@@ -81,8 +78,7 @@ class HardsaveSession(SessionABC):
 
     def _items(self, limit: int | None) -> list[Any]:
         """Only reads: the run whose turn is seen here may still be under way elsewhere."""
-        head = self._line.head
-        state: Mapping[str, Any] = {} if head is None else head.state
+        state = _state(self._line.head)
         messages, left = state.get("messages", ()), turn.settled(state.get("turn"))
         if limit is None:
             return [*messages, *left]
@@ -124,29 +120,22 @@ class HardsaveSession(SessionABC):
     def _write(self, delta: Callable[[Mapping[str, Any]], dict[str, Any] | None]) -> None:
         """Append what `delta` makes of the state at the head, if it makes anything."""
 
-        def append(state: Mapping[str, Any], expect: Any) -> None:
-            made = delta(state)
+        def append(head: hardsave.Checkpoint | None) -> None:
+            made = delta(_state(head))
             if made is not None:
                 title = first_prompt(made.get("messages", ()))
-                self._line.append(made, workspace=self._workspace, expect=expect, title=title)
+                self._line.append(made, workspace=self._workspace, expect=head, title=title)
 
-        self._on_the_head(append)
+        with self._writing:
+            on_the_head(self._line, append)
 
     def _saved(self, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
-        def save(state: Mapping[str, Any], expect: Any) -> None:
-            self._line.save(change(state), workspace=self._workspace, expect=expect)
+        def save(head: hardsave.Checkpoint | None) -> None:
+            self._line.save(change(_state(head)), workspace=self._workspace, expect=head)
 
-        self._on_the_head(save)
-
-    def _on_the_head(self, write: Callable[[Mapping[str, Any], Any], T]) -> T:
-        """`write` on top of the head that there is; again if another writer was faster."""
         with self._writing:
-            for _ in range(_ATTEMPTS):
-                head = self._line.head
-                try:
-                    return write({} if head is None else head.state, head)
-                except hardsave.Conflict:
-                    continue
-        raise hardsave.Conflict(
-            f"session {self.session_id!r} is written to by too many others at once; try again"
-        )
+            on_the_head(self._line, save)
+
+
+def _state(head: hardsave.Checkpoint | None) -> Mapping[str, Any]:
+    return {} if head is None else head.state

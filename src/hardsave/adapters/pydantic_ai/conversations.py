@@ -22,11 +22,11 @@ from pydantic_ai_harness.step_persistence.conversations import (
 )
 
 import hardsave
+from hardsave.adapters.heads import on_the_head
 from hardsave.adapters.pydantic_ai.growth import tail
 from hardsave.adapters.threads import in_thread
 
 _ROOM = "conversations"
-_ATTEMPTS = 100
 _SUMMARY = TypeAdapter(ConversationSummary)
 _GONE = "Session was deleted. Start a new session before saving."
 _CHANGED = "Session changed in another process. Resume it again before continuing."
@@ -171,19 +171,19 @@ class HardsaveConversationStore:
     ) -> tuple[ConversationSummary, ConversationSummary]:
         """The summary before and after."""
         line = self._line(id)
-        for _ in range(_ATTEMPTS):
-            head = line.head
+
+        def write(
+            head: hardsave.Checkpoint | None,
+        ) -> tuple[ConversationSummary, ConversationSummary]:
             if head is None:
                 raise LookupError(f"No saved session: {id}")
             before = _summary(head)
             after = change(before)
-            try:
-                if after != before:
-                    line.append({"summary": _SUMMARY.dump_python(after, mode="json")}, expect=head)
-                return before, after
-            except hardsave.Conflict:
-                continue
-        raise hardsave.Conflict(f"{line.name!r} is written to by too many others; try again")
+            if after != before:
+                line.append({"summary": _SUMMARY.dump_python(after, mode="json")}, expect=head)
+            return before, after
+
+        return on_the_head(line, write)
 
     def _delete(self, source: ConversationSummary) -> None:
         ensure_inactive(source)

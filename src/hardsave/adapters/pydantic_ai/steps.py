@@ -9,7 +9,7 @@ effects back together.
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
@@ -22,15 +22,14 @@ from pydantic_ai_harness.step_persistence import (
 )
 
 import hardsave
+from hardsave.adapters.heads import on_the_head
 from hardsave.adapters.pydantic_ai.growth import tail
 from hardsave.adapters.threads import in_thread
 from hardsave.values.messages import first_prompt
 
-T = TypeVar("T")
 State = Mapping[str, Any]
 
 _ROOM = "pydantic-ai"
-_ATTEMPTS = 100  # each time, another writer has moved the timeline
 _RUN, _EVENT = TypeAdapter(RunRecord), TypeAdapter(StepEvent)
 _SNAPSHOT, _EFFECT = TypeAdapter(ContinuableSnapshot), TypeAdapter(ToolEffectRecord)
 
@@ -120,25 +119,26 @@ class HardsaveStepStore:
         return list(self._vault.timelines(prefix=f"{_ROOM}/"))
 
     def _state(self, run_id: str) -> State:
-        head = self._line(run_id).head
-        return {} if head is None else head.state
+        return _state(self._line(run_id).head)
 
     def _appended(self, run_id: str, delta: Callable[[State], dict[str, Any] | None]) -> None:
         line = self._line(run_id)
 
-        def append(state: State, head: hardsave.Checkpoint | None) -> None:
-            made = delta(state)
+        def append(head: hardsave.Checkpoint | None) -> None:
+            made = delta(_state(head))
             if made is not None:
                 line.append(made, expect=head, workspace=self._workspace)
 
-        self._on_the_head(line, append)
+        with self._writing:
+            on_the_head(line, append)
 
     def _save_snapshot(self, snapshot: ContinuableSnapshot) -> None:
         messages = ModelMessagesTypeAdapter.dump_python(snapshot.messages, mode="json")
         told = _SNAPSHOT.dump_python(snapshot, mode="json", exclude={"messages"})
         line = self._line(snapshot.run_id)
 
-        def write(state: State, head: hardsave.Checkpoint | None) -> None:
+        def write(head: hardsave.Checkpoint | None) -> None:
+            state = _state(head)
             if _is_repeated(state.get("snapshot_keys"), snapshot.idempotency_key):
                 return
             before = list(state.get("messages", ()))
@@ -162,21 +162,12 @@ class HardsaveStepStore:
                     {**new, "messages": more}, expect=head, workspace=self._workspace, title=title
                 )
 
-        self._on_the_head(line, write)
-
-    def _on_the_head(
-        self,
-        line: hardsave.Timeline,
-        write: Callable[[State, hardsave.Checkpoint | None], None],
-    ) -> None:
         with self._writing:
-            for _ in range(_ATTEMPTS):
-                head = line.head
-                try:
-                    return write({} if head is None else head.state, head)
-                except hardsave.Conflict:
-                    continue
-        raise hardsave.Conflict(f"{line.name!r} is written to by too many others; try again")
+            on_the_head(line, write)
+
+
+def _state(head: hardsave.Checkpoint | None) -> State:
+    return {} if head is None else head.state
 
 
 def _run(state: State) -> RunRecord | None:
