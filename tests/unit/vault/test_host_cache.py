@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 
 import hardsave
 from hardsave.objects.hashing import Hash, digest
+from hardsave.runtime.jobs import notices
+from hardsave.runtime.jobs.worker import Worker
 from hardsave.stores.base import Store
 from hardsave.stores.postgres import PostgresStore
 from hardsave.vault.checkpoint import record_of
@@ -127,6 +130,29 @@ def test_a_purge_on_this_host_or_another_drops_what_was_fetched(
     assert contents(one.cache)
     one.vault.store.purge(text="kept")
     assert not one.cache.exists()
+
+
+def test_a_worker_with_nothing_to_do_drops_what_another_host_has_purged(
+    opened: Callable[[], Counted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "DROP_SECONDS", 0.0)
+    one = opened()
+    one.submit(tmp_path / "given", {"secret": SECRET})
+    opened().attempt()
+    worker = Worker(opened().vault, {})
+    running = threading.Thread(target=worker.run)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(type(one.vault._context.store), "local", lambda *_: None)
+        one.vault.store.purge(text=SECRET)
+    assert SECRET.encode() in contents(one.cache)
+    running.start()
+    try:
+        while one.cache.exists():
+            assert running.is_alive()
+            running.join(0.01)
+    finally:
+        worker.stop()
+        running.join()
 
 
 def test_what_a_purge_takes_while_it_is_fetched_does_not_come_into_the_cache(

@@ -14,6 +14,7 @@ enabled again. What is to be purged with the end of a job is carried out by the 
 import contextlib
 import functools
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -38,9 +39,11 @@ from hardsave.vault.jobs import spec as specs
 from hardsave.vault.jobs import state as states
 from hardsave.vault.opening import url_of
 from hardsave.vault.vault import Vault
+from hardsave.vault.workspaces.local_data import drop_if_purged
 
 RETRY = Retry(first_seconds=10.0, max_seconds=3600.0)
 LOOK_SECONDS = 1.0
+DROP_SECONDS = 60.0  # between two looks whether another host has purged
 
 _READER = "callbacks"
 _PAGE = 500
@@ -67,6 +70,7 @@ class Notices:
     """The notices of a vault's jobs, written and delivered."""
 
     def __init__(self, vault: Vault, *, allow_private: bool) -> None:
+        self._context = vault._context
         self._tasks = vault.tasks
         self._desk = desk_of(vault.tasks)
         self._user = vault.user
@@ -86,6 +90,10 @@ class Notices:
             self._through = page[-1].number
             if any(new) or self._through - known >= _PAGE:
                 self._tasks.bookmark(_READER, self._through)
+
+    def drop_purged(self) -> None:
+        """What another host has purged goes from this one, too, though nothing is done here."""
+        drop_if_purged(self._context)
 
     def catch_up(self) -> None:
         """Try once more what others have given up."""
@@ -199,7 +207,8 @@ def notice_id(job: str, ended_at: datetime) -> str:
 
 class Messenger:
     """A thread that tells others, for as long as a worker runs: callbacks what has ended, and all
-    who look what this worker offers; and that purges what is to be gone. It stops no worker."""
+    who look what this worker offers; and that purges what is to be gone, here and of what this host
+    keeps. It stops no worker."""
 
     def __init__(self, notices: Notices, loop: WorkerLoop, offer: Callable[[], None]) -> None:
         self._notices = notices
@@ -208,6 +217,7 @@ class Messenger:
         self._wake = threading.Event()
         self._is_over = False
         self._has_caught_up = False
+        self._drops_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="hardsave-callbacks", daemon=True)
 
     def wake(self) -> None:
@@ -239,6 +249,7 @@ class Messenger:
                 self._notices.write()
                 self._notices.deliver(self._loop)
                 self._catch_up()
+                self._drop_purged()
             except HardsaveError:
                 log(__name__).exception("callbacks cannot be told for now; it is tried again")
 
@@ -248,3 +259,12 @@ class Messenger:
             self._notices.catch_up()
             self._has_caught_up = True
             self._notices.deliver(self._loop)
+
+    def _drop_purged(self) -> None:
+        if time.monotonic() < self._drops_at:
+            return
+        self._drops_at = time.monotonic() + DROP_SECONDS
+        try:
+            self._notices.drop_purged()
+        except (HardsaveError, OSError):
+            log(__name__).exception("what was purged may still be on this host; it is tried again")
