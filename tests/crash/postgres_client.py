@@ -1,8 +1,10 @@
-"""A client of a store on PostgreSQL: threads that save, each on a timeline of its own.
+"""A client of a store on PostgreSQL: threads that save, each on a timeline of its own, and in turn
+without and with a deadline, as requests to a server have it.
 
 `python -m tests.crash.postgres_client URL NAME THREADS` prints the id of each save that returned.
 """
 
+import itertools
 import sys
 import threading
 
@@ -11,8 +13,10 @@ import hardsave
 
 def work(vault: hardsave.Vault, name: str) -> None:
     line = vault.timeline(name)
-    while True:
-        sys.stdout.write(f"{line.append({'said': [name]}).id}\n")
+    for seconds in itertools.cycle((3600, 20)):
+        with hardsave.deadline(seconds):
+            saved = line.append({"said": [name]})
+        sys.stdout.write(f"{saved.id}\n")
         sys.stdout.flush()
 
 

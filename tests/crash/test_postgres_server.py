@@ -127,14 +127,16 @@ def test_a_client_that_is_stopped_anywhere_leaves_no_row_locked(
     command = [sys.executable, "-m", "tests.crash.postgres_client", url, "stopped ", "6"]
     client = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None
-    chance = random.Random(7)
+    chance, longest = random.Random(7), 0.0
     try:
         with hardsave.open(url) as vault:
             for at in range(rounds):
                 for _ in range(chance.randrange(1, 40)):
                     assert client.stdout.readline()
                 os.kill(client.pid, signal.SIGSTOP)
+                began = time.monotonic()
                 vault.timeline("other").save({"round": at})
+                longest = max(longest, time.monotonic() - began)
                 end = time.monotonic() + AT_ONCE
                 while server.ask(OPEN):
                     assert time.monotonic() < end, "a transaction of it is open"
@@ -143,21 +145,103 @@ def test_a_client_that_is_stopped_anywhere_leaves_no_row_locked(
         client.kill()
         client.wait()
         client.stdout.close()
+    log(__name__).warning("%d stops, the others waited %.2f s at most", rounds, longest)
+    assert longest < AT_ONCE
 
 
-@pytest.mark.torture
-def test_followers_beside_eight_processes_miss_nothing(server: OwnServer, url: str) -> None:
+class Cable:
+    """Between this host and a second one, which is a network namespace: it can be pulled. Nobody
+    is told: packets are lost, and connections stay open on both sides."""
+
+    def __init__(self) -> None:
+        self.host = f"hs{os.getpid()}"
+        self.address = f"10.99.{os.getpid() % 250}.1"
+        try:
+            _ip("netns", "add", self.host)
+            _ip("link", "add", self.host, "type", "veth", "peer", "eth0", "netns", self.host)
+            _ip("address", "add", f"{self.address}/24", "dev", self.host)
+            _ip("-n", self.host, "address", "add", f"{self.address}9/24", "dev", "eth0")
+            _ip("-n", self.host, "link", "set", "eth0", "up")
+            self.plug("up")
+        except (OSError, subprocess.CalledProcessError):
+            self.remove()
+            pytest.skip("NO NETWORK NAMESPACES: this system lets tests make none")
+
+    def plug(self, how: str) -> None:
+        _ip("link", "set", self.host, how)
+
+    def remove(self) -> None:
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            _ip("netns", "delete", self.host)
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def cable() -> Iterator[Cable]:
+    made = Cable()
+    yield made
+    made.remove()
+
+
+@pytest.mark.parametrize("rounds", [pytest.param(3), *ROUNDS[1:]])
+def test_a_host_whose_packets_are_lost_in_a_commit_keeps_no_other_waiting(
+    cable: Cable, rounds: int
+) -> None:
+    chance, longest = random.Random(8), 0.0
+    with own_folder() as folder, contextlib.ExitStack() as stack:
+        server = OwnServer(folder, listen_addresses=cable.address).create()
+        stack.callback(server.remove)
+        with (server.data / "pg_hba.conf").open("a") as file:
+            file.write("host all all 10.99.0.0/16 trust\n")
+        server.ask("SELECT pg_reload_conf()")
+        there = f"postgresql://postgres@{cable.address}/postgres"
+        command = ["ip", "netns", "exec", cable.host, sys.executable, "-m"]
+        client = subprocess.Popen(
+            [*command, "tests.crash.postgres_client", there, "far ", "3"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert client.stdout is not None
+        stack.callback(client.stdout.close)
+        stack.callback(client.wait)
+        stack.callback(client.kill)
+        vault = stack.enter_context(hardsave.open(url_of(server)))
+        told = []
+        for at in range(rounds):
+            told += [client.stdout.readline().strip() for _ in range(chance.randrange(1, 40))]
+            cable.plug("down")
+            began = time.monotonic()
+            vault.timeline("near").save({"round": at})
+            longest = max(longest, time.monotonic() - began)
+            cable.plug("up")
+        told.append(client.stdout.readline().strip())  # it goes on
+        for id in told:
+            vault.get(id)
+        assert vault.store.verify().ok
+    log(__name__).warning("%d cuts, the others waited %.2f s at most", rounds, longest)
+    assert longest < AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("processes", "saves"), [(2, 300), pytest.param(8, 5_000, marks=pytest.mark.torture)]
+)
+def test_followers_beside_many_processes_miss_nothing(
+    server: OwnServer, url: str, processes: int, saves: int
+) -> None:
     with hardsave.open(url) as vault:
         command = [sys.executable, "-m", "tests.crash.postgres_client", url]
         clients = [
             subprocess.Popen([*command, f"process {at} ", "2"], stdout=subprocess.PIPE, text=True)
-            for at in range(8)
+            for at in range(processes)
         ]
         followers, seen = (
             [vault.follow(0) for _ in range(3)],
             [list[Any](), list[Any](), list[Any]()],
         )
-        while len(seen[0]) < 5_000:
+        while len(seen[0]) < saves:
             for follower, found in zip(followers, seen, strict=True):
                 found += follower.read()
         for client in clients:
@@ -170,7 +254,7 @@ def test_followers_beside_eight_processes_miss_nothing(server: OwnServer, url: s
             assert numbers == list(range(1, len(numbers) + 1))
             ids = {event.checkpoint.id for event in found if event.checkpoint is not None}
             assert {id for id in told if len(id) == len(max(told, key=len))} <= ids
-        log(__name__).warning("3 followers saw %d saves of 8 processes", len(seen[0]))
+        log(__name__).warning("3 followers saw %d saves of %d processes", len(seen[0]), processes)
 
 
 def take_all(server: OwnServer, held: list[psycopg.Connection[Any]]) -> None:
