@@ -5,6 +5,7 @@ repeated on another: the server may have restarted, or closed what was idle, and
 know. All that is asked here may be repeated; see `stores.base`.
 """
 
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ Values = Sequence[Any] | Mapping[str, Any]
 Asked = tuple[str, Values]  # a statement and its values
 
 CLOSED = "this store is closed; open it again"
+_POOL = "hardsave "  # how the name of each begins
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5  # seconds between two attempts
 _ATTEMPT_SECONDS = 2.0  # for one connection; the pool itself pauses longer and longer
 CONNECT: dict[str, Any] = {
@@ -76,6 +78,23 @@ _UNTOLD = (  # by servers that are not quite PostgreSQL, or to whom little is gr
 _WITHIN = "SELECT set_config('statement_timeout', %s, true)"  # until the end of the transaction
 
 
+class _Pooled(psycopg.Connection[Row]):
+    """One of a pool of ours."""
+
+
+def _is_of_others(record: logging.LogRecord) -> bool:
+    """The pool warns of each connection that is lost and each that it cannot make. Callers of ours
+    have another, or get an error that says more."""
+    about = record.args if isinstance(record.args, tuple) else ()
+    return not any(
+        isinstance(each, _Pooled) or (isinstance(each, str) and each.startswith(_POOL))
+        for each in about
+    )
+
+
+logging.getLogger("psycopg.pool").addFilter(_is_of_others)
+
+
 class Connections:
     """To one store, of this process. Threads share it."""
 
@@ -122,13 +141,14 @@ class Connections:
         """Of this process: a child of a fork must not speak on its parent's connections."""
         pool: Pool = ConnectionPool(
             self._address.conninfo,
+            connection_class=_Pooled,
             kwargs=CONNECT,
             min_size=1,
             max_size=SERVER_CONNECTIONS,
             configure=self._configure,
             reconnect_timeout=_ATTEMPT_SECONDS,
             num_workers=1,
-            name=f"hardsave {self._address.schema}",
+            name=f"{_POOL}{self._address.schema}",
             open=False,
         )
         pool.open(wait=True, timeout=within_deadline(SERVER_SECONDS))

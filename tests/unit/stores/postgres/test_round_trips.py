@@ -244,7 +244,7 @@ def test_whichever_message_is_lost_all_is_done_once(
 
 
 def test_connections_that_the_server_has_ended_are_no_error(
-    store: PostgresStore, tmp_path: Path
+    store: PostgresStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     line = Line(store)
     lines = [Line(store, f"line {at}") for at in range(6)]
@@ -259,6 +259,7 @@ def test_connections_that_the_server_has_ended_are_no_error(
         assert ended[0] > 0
         line.save()
         assert store.count(None, "main") == line.saved[-1].seq
+    assert caplog.records == [], "nor a warning, which a program would print"
 
 
 def test_a_server_that_is_gone_is_unavailable(proxy: Proxy, store: PostgresStore) -> None:
