@@ -209,6 +209,14 @@ def test_a_url_of_a_server_that_lacks_a_slash_is_no_path(project: Path, named: s
         assert projects.store_url({config.STORE_VARIABLE: path}, project).startswith("sqlite:///")
 
 
+def test_a_connection_string_of_libpq_is_no_path(project: Path) -> None:
+    named = "host=db.example dbname=agents password=secret"
+    with pytest.raises(Misuse, match="named by a URL") as caught:
+        projects.store_url({config.STORE_VARIABLE: named}, project)
+    assert "secret" not in str(caught.value)
+    assert projects.store_url({config.STORE_VARIABLE: "./host=a"}, project).startswith("sqlite:///")
+
+
 @pytest.mark.parametrize("name", ["plain.db", "with space.db", "a%20b.db", "q?x#y.db", "ünï.db"])
 def test_a_path_survives_being_a_url(tmp_path: Path, name: str) -> None:
     assert file_path(config.file_url(tmp_path / name)) == str(tmp_path / name)

@@ -16,6 +16,7 @@ from hardsave.defaults import USER_FILE
 from hardsave.errors import Misuse, Unavailable
 
 _SERVER = re.compile(r"(postgres(?:ql)?|rediss?)(?::/?|//)")
+_CONNINFO = re.compile(r"(?:^|\s)(?:host|hostaddr|dbname|user|password|service)\s*=")  # of libpq
 
 
 def store_folder(environment: Mapping[str, str], directory: Path, platform: str) -> Path:
@@ -34,7 +35,8 @@ def file_url(path: Path) -> str:
 
 def url_of(given: str) -> str:
     """What a person has named: a URL, or the path of a file. A URL of a server that has lost a
-    slash is no path: what was to be saved there would lie here, and its password in a name."""
+    slash is no path, nor what libpq takes: what was to be saved there would lie here, and its
+    password in a name."""
     if "://" in given:
         return given
     scheme = _SERVER.match(given)
@@ -42,6 +44,11 @@ def url_of(given: str) -> str:
         raise Misuse(
             f"a store that begins with {scheme[0]!r} is neither a URL nor a path; write "
             f"{scheme[1]}://user@host/…, or ./{scheme[0]}… for a file of that name"
+        )
+    if _CONNINFO.search(given):
+        raise Misuse(
+            "a store on PostgreSQL is named by a URL, not by host=, dbname= and the like; "
+            "write postgresql://user@host/dbname, or ./… for a file of that name"
         )
     return file_url(Path(given))
 

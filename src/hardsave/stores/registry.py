@@ -52,7 +52,8 @@ def open_store(
     if scheme in _REDIS:
         return _redis(url, durability, compress=compress, read_only=read_only)
     raise Misuse(
-        f"{shown(url)!r} names no store; write sqlite:///path, postgresql://…, redis://… or memory://"
+        f"{shown(url)!r} names no store; write sqlite:///path, postgresql://…, redis://…, "
+        "redis+socket:///path or memory://"
     )
 
 
