@@ -21,6 +21,11 @@ from hardsave.adapters.langgraph import HardsaveSaver
 from tests.frameworks.langgraph.strict_suite import CHECKS, Saver, failures
 
 
+def _where(config: RunnableConfig) -> tuple[str, str, str]:
+    said = config["configurable"]
+    return said["thread_id"], said.get("checkpoint_ns", ""), said["checkpoint_id"]
+
+
 class Reference(InMemorySaver):
     """LangGraph's own saver in memory, with what it lacks of whole threads."""
 
@@ -47,10 +52,12 @@ class Reference(InMemorySaver):
                 for id in sorted(kept)[:-1]:
                     del kept[id]
 
+    def writes_at(self, config: RunnableConfig) -> dict[Any, Any]:
+        return self.writes[_where(config)]
+
     def _drop(self, config: RunnableConfig) -> None:
-        said = config["configurable"]
-        where = (said["thread_id"], said["checkpoint_ns"], said["checkpoint_id"])
-        self.storage[where[0]][where[1]].pop(where[2])
+        thread, namespace, id = where = _where(config)
+        self.storage[thread][namespace].pop(id)
         self.writes.pop(where, None)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -84,8 +91,7 @@ class OverwritesRegularWrites(Reference):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        said = config["configurable"]
-        kept = self.writes[said["thread_id"], said.get("checkpoint_ns", ""), said["checkpoint_id"]]
+        kept = self.writes_at(config)
         for at in range(len(writes)):
             kept.pop((task_id, at), None)
         super().put_writes(config, writes, task_id, task_path)
@@ -99,8 +105,7 @@ class KnowsNoSpecialWrites(Reference):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        said = config["configurable"]
-        kept = self.writes[said["thread_id"], said.get("checkpoint_ns", ""), said["checkpoint_id"]]
+        kept = self.writes_at(config)
         for at, (channel, value) in enumerate(writes):
             kept[task_id, at] = (task_id, channel, self.serde.dumps_typed(value), task_path)
 
@@ -113,8 +118,7 @@ class KeepsFirstSpecialWrites(Reference):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        said = config["configurable"]
-        kept = self.writes[said["thread_id"], said.get("checkpoint_ns", ""), said["checkpoint_id"]]
+        kept = self.writes_at(config)
         for at, (channel, value) in enumerate(writes):
             index = WRITES_IDX_MAP.get(channel, at)
             if (task_id, index) not in kept:
