@@ -25,6 +25,7 @@ from google.adk.sessions import BaseSessionService, Session, State
 from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
 
 import hardsave
+from hardsave.adapters.heads import on_the_head
 from hardsave.adapters.threads import in_thread
 from hardsave.tuples import NamedTuple
 from hardsave.values.messages import first_prompt
@@ -34,7 +35,6 @@ __all__ = ["HardsaveSessionService"]
 _ROOM = "google-adk"
 _PARTS = 3  # of a session's name, behind the room
 _LONGEST = 60  # characters of an app, a user or a session in a name
-_ATTEMPTS = 100  # each time, another writer has moved the timeline
 _LAST = slice(-1, None)
 
 
@@ -211,16 +211,13 @@ class HardsaveSessionService(BaseSessionService):
         if not delta:
             return
         line = self._vault.timeline(timeline)
+
+        def share(head: hardsave.Checkpoint | None) -> None:
+            before = {} if head is None else head.read("state")
+            line.save({"state": {**before, **delta}}, expect=head)
+
         with self._sharing:
-            for _ in range(_ATTEMPTS):
-                head = line.head
-                before = {} if head is None else head.read("state")
-                try:
-                    line.save({"state": {**before, **delta}}, expect=head)
-                    return
-                except hardsave.Conflict:
-                    continue
-        raise hardsave.Conflict(f"{timeline!r} is written to by too many others at once; try again")
+            on_the_head(line, share)
 
     def _shared(self, timeline: str) -> dict[str, Any]:
         head = self._vault.timeline(timeline).head
