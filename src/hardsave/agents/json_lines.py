@@ -54,15 +54,18 @@ def directory(line: Line) -> str | None:
 
 
 def moved(text: str, old: str, new: str) -> str:
-    """A line that was said in one directory as if it had been said in another."""
+    """A line that was said in one directory as if it had been said in another. One that was said
+    there comes in our spelling also where both are the same, so that two can be compared."""
     line = loaded(text)
-    place = line.get("cwd")
-    there = inside(place, old, new)
-    return text if there == place else dumped({**line, "cwd": there})
+    if not _is_inside(line.get("cwd"), old):
+        return text
+    return dumped({**line, "cwd": inside(line["cwd"], old, new)})
 
 
 def inside(path: Any, old: str, new: str) -> Any:
     """A path in one directory as it is in another; any other stays."""
-    if not isinstance(path, str) or not (path == old or path.startswith(f"{old}/")):
-        return path
-    return new + path[len(old) :]
+    return new + path[len(old) :] if _is_inside(path, old) else path
+
+
+def _is_inside(path: Any, directory: str) -> bool:
+    return isinstance(path, str) and (path == directory or path.startswith(f"{directory}/"))
