@@ -108,7 +108,14 @@ def seen(server: Server, chromium: Browser) -> Iterator[tuple[str, str]]:
 
 
 @NEEDS_CHROMIUM
-@pytest.mark.parametrize("way", ["not at all", "on success", "by hand"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "on success",
+        pytest.param("by hand", marks=pytest.mark.torture),
+        pytest.param("not at all", marks=pytest.mark.torture),  # then it is told everywhere
+    ],
+)
 def test_nothing_of_a_purged_job_is_told_by_the_api_the_page_or_a_command(
     chromium: Browser, start: Start, tmp_path: Path, way: str
 ) -> None:
