@@ -13,7 +13,6 @@ import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -34,6 +33,7 @@ from claude_agent_sdk.types import (
 
 import hardsave
 from hardsave.adapters.heads import on_the_head
+from hardsave.adapters.quoting import quoted
 from hardsave.adapters.threads import in_thread
 from hardsave.logs import log
 from hardsave.values.messages import first_prompt
@@ -44,9 +44,7 @@ _ROOM = "claude-sdk"
 _LONGEST = 100  # characters of a project in a name
 _KNOWN = 64  # sessions whose ids of entries are remembered
 _CALLS = 1_000  # ids of calls that are remembered as saved
-_PATIENCE_SECONDS = (
-    5.0  # a tool waits a tenth of a second; longer only where nothing is handed over
-)
+_PATIENCE_SECONDS = 5.0  # a tool waits for a tenth; longer only where the SDK hands nothing over
 
 
 class HardsaveSessionStore(SessionStore):
@@ -214,11 +212,8 @@ def _main(key: SessionKey | SessionListSubkeysKey) -> str:
 
 
 def _beginning(project: str) -> str:
-    """How the names of a project's timelines begin. A long one is shortened, and stays unique."""
-    name = quote(project, safe="")
-    if len(name) > _LONGEST:
-        name = f"{name[: _LONGEST // 2]}~{blake2b(name.encode(), digest_size=12).hexdigest()}"
-    return f"{_ROOM}/{name}/"
+    """How the names of a project's timelines begin."""
+    return f"{_ROOM}/{quoted(project, _LONGEST)}/"
 
 
 # Entries

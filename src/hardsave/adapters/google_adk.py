@@ -11,10 +11,9 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 from google.adk.errors import StaleSessionError
@@ -26,6 +25,7 @@ from google.adk.sessions.base_session_service import GetSessionConfig, ListSessi
 
 import hardsave
 from hardsave.adapters.heads import on_the_head
+from hardsave.adapters.quoting import quoted
 from hardsave.adapters.threads import in_thread
 from hardsave.tuples import NamedTuple
 from hardsave.values.messages import first_prompt
@@ -233,23 +233,15 @@ class _Place(NamedTuple):
 
     @property
     def of_app(self) -> str:
-        return f"{_ROOM}/{_name(self.app)}"
+        return f"{_ROOM}/{quoted(self.app, _LONGEST)}"
 
     @property
     def of_user(self) -> str:
-        return f"{self.of_app}/{_name(self.user)}"
+        return f"{self.of_app}/{quoted(self.user, _LONGEST)}"
 
     @property
     def timeline(self) -> str:
-        return f"{self.of_user}/{_name(self.id)}"
-
-
-def _name(text: str) -> str:
-    """A part of a timeline's name. A long one is shortened, and stays unique."""
-    name = quote(text, safe="").replace("~", "%7E")
-    if len(name) > _LONGEST:
-        name = f"{name[: _LONGEST // 2]}~{blake2b(name.encode(), digest_size=12).hexdigest()}"
-    return name
+        return f"{self.of_user}/{quoted(self.id, _LONGEST)}"
 
 
 def _place(timeline: str, told: dict[str, str]) -> _Place:

@@ -1,4 +1,5 @@
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,9 @@ def test_a_commit_reads_no_more_of_a_store_that_was_empty_when_it_was_opened(
             line.append({"messages": [{"role": "user", "content": f"turn {at}"}]})
     with beside(tmp_path) as another:
         looked, read = 0, 0
+        end = time.monotonic() + PATIENCE_SECONDS
         while looked < turns:  # a connection that was closed has told what it counted
+            assert time.monotonic() < end
             ((looked, read),) = another.execute(
                 "SELECT sum(idx_scan) FILTER (WHERE indexrelname = 'log_by_id')::int, "
                 "sum(idx_tup_read) FILTER (WHERE relname IN ('checkpoints', 'objects'))::int "
