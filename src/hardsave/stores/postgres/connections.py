@@ -76,6 +76,7 @@ _UNTOLD = (  # by servers that are not quite PostgreSQL, or to whom little is gr
     psycopg.errors.UndefinedFunction,
 )
 _WITHIN = "SELECT set_config('statement_timeout', %s, true)"  # until the end of the transaction
+_LOCKS_WITHIN = "set_config('lock_timeout', %s, true)"  # the same
 
 
 class _Pooled(psycopg.Connection[Row]):
@@ -248,21 +249,31 @@ def answers(
     connection: Connection,
     asked: Sequence[Asked],
     seconds: float = BUSY_SECONDS,
-    *,
-    is_limited: bool = False,
 ) -> list[list[Row]]:
     """What several statements answer, in one pipeline: without a sync between them they are one
-    transaction. None takes longer than the caller's deadline leaves; one that `is_limited` sees to
-    that by itself, and is sent whole, without a pipeline."""
+    transaction. None takes longer than the caller's deadline leaves."""
     limit = within_deadline(seconds)
     with answered_within(connection, limit):
-        if len(asked) == 1 and (is_limited or limit == BUSY_SECONDS):  # as it is set up
+        if len(asked) == 1 and limit == BUSY_SECONDS:  # as the connection is set up
             return [_asked(connection, *asked[0]).fetchall()]
         with connection.pipeline():
             if limit != BUSY_SECONDS:
                 connection.execute(_WITHIN, (str(max(1, int(limit * 1000))),))
             cursors = [_asked(connection, *one) for one in asked]
         return [cursor.fetchall() for cursor in cursors]
+
+
+def called(connection: Connection, calls: Sequence[str], values: Sequence[Any]) -> Row:
+    """What functions of the server answer that lock a user's row. All are one statement, which is
+    sent with its end: a client that is stopped between two would keep the row locked for as long as
+    it stands still. So the caller's deadline is a part of it, as that of waiting for locks: that is
+    what takes long."""
+    limit = within_deadline(BUSY_SECONDS)
+    with answered_within(connection, limit):
+        text = f"SELECT {', '.join([_LOCKS_WITHIN, *calls])}"
+        given = (str(max(1, int(limit * 1000))), *values)
+        ((_, *answered),) = _asked(connection, text, given).fetchall()
+    return tuple(answered)
 
 
 def _asked(connection: Connection, sql: str, values: Values) -> psycopg.Cursor[Row]:

@@ -5,12 +5,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from hardsave.defaults import BUSY_SECONDS
 from hardsave.errors import HardsaveError, Misuse, Unavailable
 from hardsave.logs import log
 from hardsave.objects.hashing import Hash
 from hardsave.objects.records import Id, Note, OwnerRecord
-from hardsave.progress import within_deadline
 from hardsave.stores import packs
 from hardsave.stores.base import Batch, CheckpointGone, Durability, Survives, Turn
 from hardsave.stores.claims import EVERYTHING
@@ -21,7 +19,7 @@ from hardsave.stores.ledger import Moment
 from hardsave.stores.postgres import documents, schema, server_settings, soundness
 from hardsave.stores.postgres.address import address_of
 from hardsave.stores.postgres.collection import Collector
-from hardsave.stores.postgres.connections import Connection, Connections, Row, answers
+from hardsave.stores.postgres.connections import Connection, Connections, Row, called
 from hardsave.stores.postgres.news import News
 from hardsave.stores.postgres.objects import ObjectReader
 from hardsave.stores.postgres.queries import PostgresQueries
@@ -40,9 +38,9 @@ _MICROSECONDS = 1_000_000
 
 # As they are: in texts, which the driver makes of lists by itself, bytes are twice as long.
 _OBJECTS = "%b::bytea[], %b::bytea[], %b::bigint[], %b::bytea[], %b::bigint[], %b::bigint[]"
-_WITHIN = "set_config('lock_timeout', %s, true)"  # until the end of the transaction
 _COMMIT = f"commit_1(%s::jsonb, %b::bytea[], {_OBJECTS})"
-_PUT = f"SELECT put_1(%s, %s, %s, {_OBJECTS})"
+_PUT = f"put_1(%s, %s, %s, {_OBJECTS})"
+_PUT_NOTES = "put_notes_1(%s, %s, %s::jsonb, %s)"
 _HOLD = """
     INSERT INTO owners (
         "user", id, session, host, boot, space, pid, pid_started, since, until, clock)
@@ -144,14 +142,15 @@ class PostgresStore(PostgresQueries):
         self, user: str | None, id: Id, notes: Sequence[Note], *, replace: bool = True
     ) -> None:
         values = (user, id, documents.written(documents.rows(notes)), replace)
-        if self._connections.ask("SELECT put_notes_1(%s, %s, %s::jsonb, %s)", values) != [(True,)]:
+        if self._connections.run(lambda one: called(one, [_PUT_NOTES], values)) != (True,):
             raise CheckpointGone(f"there is no checkpoint {id.hex()} to put notes on")
 
     def put(
         self, user: str | None, objects: Mapping[Hash, bytes], *, pin: bytes, seconds: float
     ) -> None:
         made = documents.arrays(objects, self._compress)
-        self._connections.ask(_PUT, (user, pin, int(seconds * _MICROSECONDS), *made))
+        values = (user, pin, int(seconds * _MICROSECONDS), *made)
+        self._connections.run(lambda one: called(one, [_PUT], values))
 
     def unpin(
         self,
@@ -326,11 +325,6 @@ class _Write(NamedTuple):
 
 
 def _committed(connection: Connection, tickets: Sequence[Ticket[_Write, int]]) -> list[Answer]:
-    """What the server answers to each. All are one statement, which is sent with its end: a client
-    that is stopped between two would keep users' rows locked for as long as it stands still. So the
-    deadline is a part of it, as that of waiting for locks, which is what takes long."""
-    limit = max(1, int(within_deadline(BUSY_SECONDS) * 1000))
-    values = [str(limit), *(value for ticket in tickets for value in ticket.item.values)]
-    text = f"SELECT {', '.join([_WITHIN, *[_COMMIT] * len(tickets)])}"
-    ((row,),) = answers(connection, [(text, values)], is_limited=True)
-    return list(row[1:])
+    """What the server answers to each."""
+    values = [value for ticket in tickets for value in ticket.item.values]
+    return list(called(connection, [_COMMIT] * len(tickets), values))

@@ -1,6 +1,6 @@
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 
 import hardsave
 from hardsave.errors import Conflict, DeadlineExceeded, Misuse, Unavailable
+from hardsave.objects.records import Note
 from hardsave.stores.base import Batch, Query
 from hardsave.stores.ledger import TaskMove, Work
 from hardsave.stores.postgres import PostgresStore
@@ -85,14 +86,21 @@ def test_a_commit_within_a_deadline_is_one_round_trip(proxy: Proxy, store: Postg
         line.save()
 
 
-def test_a_commit_within_a_deadline_is_sent_with_its_end(
+def test_what_locks_a_row_is_sent_with_its_end_within_a_deadline_too(
     proxy: Proxy, store: PostgresStore
 ) -> None:
-    """A client that was stopped in between would keep a row locked until it is woken."""
-    with hardsave.deadline(20):
-        Line(store).save()
-    assert b"commit_1" in proxy.last_request
-    assert proxy.last_request.endswith(b"S\0\0\0\4"), "Sync"
+    """A client that was stopped in between would keep it locked until it is woken."""
+    id = Line(store).save().id
+    writes: dict[bytes, Callable[[], object]] = {
+        b"commit_1": Line(store, "other").save,
+        b"put_1": lambda: store.put(None, some_objects("ahead", 3), pin=b"pin", seconds=9),
+        b"put_notes_1": lambda: store.put_notes(None, id, [Note("key", b"data")]),
+    }
+    for name, write in writes.items():
+        with hardsave.deadline(20):
+            write()
+        assert name in proxy.last_request
+        assert proxy.last_request.endswith(b"S\0\0\0\4"), "Sync"
 
 
 def test_a_conversation_of_1000_messages_is_loaded_in_six_round_trips(
